@@ -1,0 +1,1 @@
+"""Use cases: short scripts over ports, in the words of the protocol."""

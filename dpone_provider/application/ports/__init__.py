@@ -1,0 +1,1 @@
+"""What the use cases need from the outside, each a Protocol beside its messages."""
