@@ -1,0 +1,23 @@
+"""Fixtures that every suite may use: the lab's real engines, started once per session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dpone_provider import lab
+
+
+@pytest.fixture(scope="session")
+def postgres_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.LabState]:
+    """Hold a bare PostgreSQL 18 with the lab's roles; see `lab.postgres_only`."""
+    with lab.postgres_only(tmp_path_factory.mktemp("postgres-lab")) as state:
+        yield state
+
+
+@pytest.fixture
+def fresh_database(postgres_lab: lab.LabState) -> Iterator[lab.LabDatabase]:
+    """Give a new database on the session's PostgreSQL, dropped afterwards; see `lab.fresh_database`."""
+    with lab.fresh_database(postgres_lab) as database:
+        yield database
