@@ -1,0 +1,13 @@
+# Everything runs in environments that `make env` makes from a bare machine: Python 3.11 or newer, and npm.
+# Paths here are relative, so the checkout may lie anywhere, also under a name with spaces.
+
+.PHONY: help env test
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
+
+env: ## make .venv, .venv-dbt and node_modules, or see that they are current
+	@sh .ci/env
+
+test: env ## run what CI runs; SUITES="lint unit" chooses, SUITES=--list lists them
+	@.venv/bin/python -m tests.run_suites $(SUITES)

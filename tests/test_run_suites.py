@@ -1,0 +1,177 @@
+"""The suite runner: what it covers, counts, ends, and keeps apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import run_suites
+from tests.run_suites import Command, Pytest, Suite, Tally, Workplace
+from tests.waiting import wait_until
+
+SUITES = (Suite("lab", 10, "", (Pytest(folders=("lab", "later")),)), Suite("unit", 10, "", (Pytest(),)))
+
+
+def tree(root: Path, *files: str) -> Path:
+    for name in files:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return root
+
+
+def test_what_no_suite_names_is_covered_by_the_rest(tmp_path: Path) -> None:
+    tests = tree(tmp_path, "lab/test_a.py", "domain/deep/test_b.py", "test_c.py", "fakes/clock.py", "waiting.py")
+    assert run_suites.pytest_paths(Pytest(), tests, SUITES) == ["tests/domain", "tests/test_c.py"]
+
+
+def test_a_named_folder_is_covered_once_it_has_a_test(tmp_path: Path) -> None:
+    tests = tree(tmp_path, "lab/test_a.py", "later/__init__.py")
+    assert run_suites.pytest_paths(Pytest(folders=("lab", "later")), tests, SUITES) == ["tests/lab"]
+    assert run_suites.pytest_paths(Pytest(folders=("later",)), tests, SUITES) == []
+
+
+def test_suite_names_are_unique_and_fit_the_table() -> None:
+    names = [suite.name for suite in run_suites.SUITES]
+    assert len(names) == len(set(names))
+    assert all(len(name) < 14 for name in names)
+
+
+REPORT = (
+    '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="{errors}" skipped="{skipped}"/></testsuites>'
+)
+
+
+def report(folder: Path, tests: int, failures: int = 0, errors: int = 0, skipped: int = 0) -> Path:
+    path = folder / "report.xml"
+    path.write_text(REPORT.format(tests=tests, failures=failures, errors=errors, skipped=skipped), encoding="utf-8")
+    return path
+
+
+def test_results_are_counted_from_the_report(tmp_path: Path) -> None:
+    tally = Tally()
+    run_suites.count_report(report(tmp_path, 10, failures=2, errors=1, skipped=3), 1, tally)
+    assert (tally.passed, tally.failed, tally.skipped) == (4, 3, 3)
+
+
+@pytest.mark.parametrize(("code", "failed"), [(0, 0), (5, 0), (2, 1), (4, 1), (-11, 1), (None, 1)])
+def test_a_run_that_breaks_without_a_report_is_a_failure(code: int | None, failed: int, tmp_path: Path) -> None:
+    tally = Tally()
+    run_suites.count_report(tmp_path / "missing.xml", code, tally)
+    assert tally.failed == failed
+    assert bool(tally.notes) == bool(failed)
+
+
+def test_passed_tests_and_a_broken_end_are_a_failure(tmp_path: Path) -> None:
+    tally = Tally()
+    run_suites.count_report(report(tmp_path, 10), 1, tally)
+    assert (tally.passed, tally.failed, tally.notes) == (10, 1, ["pytest: exit code 1"])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def test_the_caller_s_settings_do_not_reach_a_suite(place: Workplace) -> None:
+    caller = {
+        "HOME": "/home/me",
+        "PATH": "/bin",
+        "AIRFLOW__CORE__EXECUTOR": "X",
+        "PGHOST": "production",
+        "DBT_PROFILES_DIR": "/x",
+        "PYTHONPATH": "/x",
+        "DPONE_CACHE_ROOT": "/x",
+        "DPONE_TEST_MSSQL_URL": "mssql://…",
+        "SSL_CERT_FILE": "/etc/ca",
+    }
+    environment = place.environment(caller, "unit")
+    assert not {"AIRFLOW__CORE__EXECUTOR", "PGHOST", "DBT_PROFILES_DIR", "PYTHONPATH", "DPONE_CACHE_ROOT"} & set(
+        environment
+    )
+    assert environment["DPONE_TEST_MSSQL_URL"] == "mssql://…"
+    assert environment["SSL_CERT_FILE"] == "/etc/ca"
+    assert environment["HOME"].startswith(str(place.root))
+    assert environment["AIRFLOW_HOME"].startswith(str(place.root))
+    assert environment["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
+
+
+def test_a_run_has_directories_that_another_account_can_pass() -> None:
+    made = Workplace.make()
+    try:
+        assert made.root.stat().st_mode & 0o777 == 0o755
+        assert (made.root / "tmp").stat().st_mode & 0o7777 == 0o1777
+    finally:
+        subprocess.run(["rm", "-rf", str(made.root)], check=True)
+
+
+def run(suite: Suite, place: Workplace) -> Tally:
+    (place.root / "coverage").mkdir(exist_ok=True)
+    return run_suites.run_suite(suite, place)
+
+
+def python(source: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", source)
+
+
+def test_steps_after_a_failing_one_run(place: Workplace) -> None:
+    suite = Suite("x", 60, "", (Command("one", python("raise SystemExit(3)")), Command("two", python(""))))
+    tally = run(suite, place)
+    assert (tally.passed, tally.failed, tally.notes) == (1, 1, ["one: exit code 3"])
+
+
+def test_a_suite_far_over_its_budget_is_ended_with_its_children(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_suites, "GRACE_SECONDS", 0.2)
+    pid_file = place.root / "pid"
+    source = (
+        "import pathlib, signal, subprocess, sys\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        f"pathlib.Path({str(pid_file)!r}).write_text(str(child.pid))\n"
+        "child.wait()\n"
+    )
+    monkeypatch.setattr(run_suites, "ENDED_AT", 2.0)
+    started = time.monotonic()
+    tally = run(Suite("x", 1, "", (Command("stuck", python(source)),)), place)
+    assert tally.notes[0] == "stuck: ended, out of time"
+    assert time.monotonic() - started < 30
+    child = int(pid_file.read_text())
+    wait_until(lambda: not alive(child), what=f"the end of the child {child}")
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_more_than_twice_the_budget_is_a_failure(place: Workplace) -> None:
+    tally = run(Suite("x", 0, "", ()), place)
+    assert (tally.failed, tally.notes) == (1, ["more than 2 times its budget"])
+
+
+def test_the_table_tells_seconds_budgets_and_reasons() -> None:
+    suites = run_suites.SUITES[:2]
+    told = run_suites.table(
+        [(suites[0], Tally(2, 0, 0, 3.21)), (suites[1], Tally(0, 1, 0, 100.0, ["mypy: exit code 1"]))]
+    )
+    assert told.splitlines() == [
+        "suite           passed  failed  skipped   seconds  budget",
+        "lint                 2       0        0       3.2      10",
+        "types                0       1        0     100.0      90  over budget  mypy: exit code 1",
+        "in all                                      103.2     100",
+    ]
+
+
+def test_an_unknown_suite_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SystemExit, match="no suite named speed; there are: lint, types"):
+        run_suites.main(["speed"])
