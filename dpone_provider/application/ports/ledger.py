@@ -131,8 +131,11 @@ class LedgerTransaction(Protocol):
     def occurrences(self, environment: str | None) -> tuple[Occurrence, ...]:
         """Return all occurrences (of one environment), newest first, unlocked."""
 
-    def add_occurrence(self, occurrence: Occurrence, request: bytes, workloads: Sequence[WorkloadRow]) -> None:
-        """Insert the row with its immutable request document (canonical bytes) and its workloads."""
+    def add_occurrence(self, occurrence: Occurrence, request: bytes) -> None:
+        """Insert the row with its immutable request document (canonical bytes)."""
+
+    def add_workloads(self, workloads: Sequence[WorkloadRow]) -> None:
+        """Insert the request's workloads with the slots that each writes and reads (registered before)."""
 
     def move_occurrence(self, before: Occurrence, after: Occurrence) -> None: ...
     def request_document(self, occurrence_id: OccurrenceId) -> bytes: ...
@@ -230,7 +233,8 @@ class Ledger(Protocol):
     def run(
         self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
     ) -> Result | Conflict | Busy | Refused | Unknown:
-        """Run ``script`` in one transaction and commit, unless it returns a Refused or Busy (then roll back).
+        """Run ``script`` in one transaction and commit, unless it returns a Refused, Busy, Failed or Unknown (any of
+        them rolls back and is returned as it is).
 
         An answer that proves a rollback (deadlock, serialisation) is repeated within the deadline. A lock wait past the
         deadline gives Busy naming the blocker. A lost answer to COMMIT, or a server that does not answer, gives

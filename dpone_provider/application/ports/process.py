@@ -17,8 +17,8 @@ from dpone_provider.domain.secret import Secret
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildCommand:
     """What to run. ``environment`` is the whole environment, nothing is inherited; ``secret_environment`` joins it and
-    is never logged. ``standard_input`` is the first line sent to the child (JSON, may hold secrets); the pipe stays open
-    for later answers. ``user`` is another uid to run under, or None."""
+    is never logged. ``standard_input`` is the first line sent to the child (JSON, may hold secrets); the pipe stays
+    open for later answers. ``user`` is another uid to run under, or None."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]

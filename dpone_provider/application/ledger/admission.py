@@ -1,0 +1,164 @@
+"""The transaction that admits an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpone_provider.application.ports.ledger import LedgerTransaction, Lock, WorkloadRow
+from dpone_provider.domain import attempt as attempts
+from dpone_provider.domain.attempt import Attempt, AttemptState
+from dpone_provider.domain.identity import AttemptBinding, SlotId
+from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
+from dpone_provider.domain.outcomes import Busy, Refused, busy, refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The attempt is RUNNING and nobody else was ever admitted under its id."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyAdmitted:
+    """The same id was admitted before: a redelivery. Not a failure; the caller follows the row and touches nothing."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTryLives:
+    """An earlier try of the same task is live: take the front door for it, then admit again."""
+
+    attempt: Attempt
+
+
+AdmissionOutcome = Admitted | AlreadyAdmitted | EarlierTryLives | Busy | Refused
+
+
+def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> AdmissionOutcome:
+    """Admit one attempt, holding a shared lock on its occurrence and update locks on every slot it touches."""
+    occurrence = tx.occurrence(binding.occurrence_id, Lock.SHARE)
+    if occurrence is None or occurrence.environment != environment:
+        return _no_occurrence(binding, environment)
+    same = tx.attempt(binding.attempt_id, Lock.NONE)
+    if same is not None:
+        return AlreadyAdmitted(same)
+    tries = tx.tries_of(environment, binding.airflow.task_key)
+    for earlier in tries:
+        if earlier.state in attempts.LIVE and earlier.binding.airflow.try_number < binding.airflow.try_number:
+            return EarlierTryLives(earlier)
+    workload = tx.workload(binding.occurrence_id, binding.workload_id)
+    if workload is None:
+        return _no_workload(binding)
+    if occurrence.state is OccurrenceState.PREPARED:
+        return _not_active_yet(occurrence)
+    return _decide(tx, environment, binding, occurrence, workload, tries)
+
+
+def _decide(
+    tx: LedgerTransaction,
+    environment: str,
+    binding: AttemptBinding,
+    occurrence: Occurrence,
+    workload: WorkloadRow,
+    tries: Sequence[Attempt],
+) -> AdmissionOutcome:
+    touched = tx.slots(set(workload.writes) | set(workload.reads), Lock.UPDATE)
+    receipt = tx.receipt(occurrence.occurrence_id)
+    epochs = dict(receipt[1]) if receipt is not None else {}
+    new = Attempt(
+        attempt_id=binding.attempt_id,
+        binding=binding,
+        environment=environment,
+        services=workload.services,
+        writes=tuple((one, epochs.get(one, 0)) for one in workload.writes),
+        reads=workload.reads,
+        state=AttemptState.RUNNING,
+        ledger_sequence=tx.next_sequence(),
+    )
+    run_key = binding.airflow.run_key
+    writers = tx.live_writers(set(workload.writes) | set(workload.reads))
+    readers = tx.running_readers(workload.writes)
+    decided = attempts.admit(
+        new,
+        occurrence=occurrence,
+        requested_digests=(workload.pack_digest, workload.plan_digest),
+        run_occurrence=tx.run_occurrence(environment, run_key),
+        slots=[slot for slot in touched if slot.slot_id in set(workload.writes)],
+        newest_try=max((one.binding.airflow.try_number for one in tries), default=None),
+        live_writers=writers,
+        running_readers=readers,
+    )
+    if isinstance(decided, Refused):
+        return _busy_if_time_can_help(decided, new, writers, readers)
+    tx.add_run(environment, run_key, occurrence.occurrence_id)
+    tx.add_attempt(decided)
+    return Admitted(decided)
+
+
+def _busy_if_time_can_help(
+    refused: Refused, new: Attempt, writers: Sequence[Attempt], readers: Sequence[Attempt]
+) -> Refused | Busy:
+    if refused.problem.reason == attempts.NO_LIVE_WRITER.name:
+        stuck = [one for one in writers if one.state is AttemptState.COMMIT_UNKNOWN]
+        return _unknown_holder(new, stuck[0]) if stuck else _held(new, writers[0])
+    if refused.problem.reason == attempts.NO_RUNNING_READER.name:
+        return _held(new, readers[0])
+    return refused
+
+
+def _held(new: Attempt, holder: Attempt) -> Busy:
+    return busy(
+        "slots_in_use",
+        str(new),
+        holder=str(holder),
+        allowed="slots that no other live attempt writes, and that none reads while this one writes",
+        next_command=f"wait for it, or `dpone recover` if it is dead (`dpone attempt show {holder.attempt_id}`)",
+    )
+
+
+def _unknown_holder(new: Attempt, holder: Attempt) -> Refused:
+    return refuse(
+        "holder_commit_unknown",
+        str(new),
+        found=f"{holder}, which keeps its slots until somebody settles it",
+        allowed="slots whose last writer has a known outcome",
+        next_command=f"dpone attempt reconcile {holder.attempt_id}",
+    )
+
+
+def _not_active_yet(occurrence: Occurrence) -> Busy:
+    return busy(
+        "occurrence_not_active_yet",
+        str(occurrence),
+        holder="its own cache-sync, which has not activated it yet",
+        allowed="an ACTIVE occurrence",
+        next_command="wait; if it stays, run cache-sync again",
+    )
+
+
+def _no_occurrence(binding: AttemptBinding, environment: str) -> Refused:
+    return refuse(
+        "no_such_occurrence",
+        f"occurrence {binding.occurrence_id}",
+        found=f"no such occurrence of environment {environment} in the ledger",
+        allowed="the occurrence that the current pointer names",
+        next_command="run cache-sync again on this machine, then trigger a new run",
+    )
+
+
+def _no_workload(binding: AttemptBinding) -> Refused:
+    return refuse(
+        "no_such_workload",
+        f"workload {binding.workload_id}",
+        found=f"no such workload in the request of occurrence {binding.occurrence_id}",
+        allowed="a workload of the request",
+        next_command="trigger a new run; if it repeats, run cache-sync again on this machine",
+    )
+
+
+def slots_of(attempt: Attempt) -> tuple[SlotId, ...]:
+    """Return every slot that an attempt touches, in id order."""
+    return tuple(sorted({slot for slot, _ in attempt.writes} | set(attempt.reads)))
