@@ -52,11 +52,13 @@ class Command:
 class Pytest:
     """A pytest run over folders of `tests/` that exist, or over everything that no other suite names.
 
-    `workers` above 1 is for tests that share nothing outside their process.
+    `marked` takes only tests with that marker, `unmarked` leaves out tests with any of these. `workers` above 1 is for
+    tests that share nothing outside their process.
     """
 
     folders: tuple[str, ...] = ()
-    marker: str = ""
+    marked: str = ""
+    unmarked: tuple[str, ...] = ()
     workers: int = 1
 
     @property
@@ -73,6 +75,9 @@ class Suite:
     budget_seconds: int
     what: str
     steps: tuple[Command | Pytest, ...]
+
+
+ENGINE_MARKERS = ("lab", "scheduler")
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:
@@ -110,7 +115,7 @@ SUITES = (
         120,
         "what needs no engine; branches of the domain, all of them",
         (
-            Pytest(marker="not lab and not scheduler", workers=2),
+            Pytest(unmarked=ENGINE_MARKERS, workers=2),
             Command(
                 "branches of domain",
                 _python("coverage", "report", "--include=dpone_provider/domain/*", "--fail-under=100"),
@@ -126,13 +131,13 @@ SUITES = (
         "lab",
         140,
         "adapters and use cases on real engines",
-        (Pytest(folders=("lab",)), Pytest(marker="lab and not scheduler")),
+        (Pytest(folders=("lab",)), Pytest(marked="lab")),
     ),
     Suite(
         "airflow",
         100,
         "operators, loader and bundle inside Airflow",
-        (Pytest(folders=("airflow",)), Pytest(marker="scheduler")),
+        (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
     ),
     Suite("docs", 60, "examples that run, reference pages that match the code", (Pytest(folders=("docs",)),)),
     Suite("acceptance", 240, "the path of the demo, asserted", (Pytest(folders=("acceptance",)),)),
@@ -193,28 +198,32 @@ class Workplace:
         return self.root / "reports" / f"{suite}-{step}.xml"
 
 
-def unnamed_paths(tests: Path, suites: Sequence[Suite]) -> list[str]:
+def unnamed_paths(tests: Path, suites: Sequence[Suite]) -> list[Path]:
     """The folders and test files right under `tests` that no suite names, so that nothing is left out by silence."""
     named = {folder for suite in suites for step in suite.steps if isinstance(step, Pytest) for folder in step.folders}
-    return [
-        f"tests/{path.name}"
-        for path in sorted(tests.iterdir())
-        if path.name not in named and (any(path.rglob("test_*.py")) if path.is_dir() else path.match("test_*.py"))
-    ]
+    return [path for path in sorted(tests.iterdir()) if path.name not in named]
 
 
 def pytest_paths(step: Pytest, tests: Path, suites: Sequence[Suite]) -> list[str]:
-    """The paths that a pytest run covers now; empty when there is nothing yet."""
-    if step.takes_the_rest:
-        return unnamed_paths(tests, suites)
-    return [f"tests/{folder}" for folder in step.folders if any((tests / folder).rglob("test_*.py"))]
+    """The paths that a pytest run covers now, relative to the root; empty when there is nothing yet."""
+    paths = unnamed_paths(tests, suites) if step.takes_the_rest else [tests / folder for folder in step.folders]
+    return [f"{tests.name}/{path.name}" for path in paths if any(_covers(step, file) for file in _test_files(path))]
+
+
+def _test_files(path: Path) -> list[Path]:
+    return sorted(path.rglob("test_*.py")) if path.is_dir() else [path] if path.match("test_*.py") else []
+
+
+def _covers(step: Pytest, file: Path) -> bool:
+    return not step.marked or f"mark.{step.marked}" in file.read_text(encoding="utf-8")
 
 
 def pytest_argv(step: Pytest, paths: Sequence[str], report: Path) -> tuple[str, ...]:
     """The command line of a pytest run that leaves its results in `report`."""
-    marker = ("-m", step.marker) if step.marker else ()
+    terms = [*([step.marked] if step.marked else []), *(f"not {marker}" for marker in step.unmarked)]
+    expression = ("-m", " and ".join(terms)) if terms else ()
     workers = ("-n", str(step.workers)) if step.workers > 1 else ()
-    return _python("pytest", *paths, *marker, *workers, "--cov", "--cov-report=", f"--junitxml={report}")
+    return _python("pytest", *paths, *expression, *workers, "--cov", "--cov-report=", f"--junitxml={report}")
 
 
 def run_suite(suite: Suite, place: Workplace) -> Tally:
@@ -232,7 +241,7 @@ def run_suite(suite: Suite, place: Workplace) -> Tally:
                 _count_command(label, run_command(argv, environment, deadline), tally)
             case Pytest():
                 if paths := pytest_paths(step, TESTS, SUITES):
-                    _print_step("pytest " + " ".join(paths) + (f"  ({step.marker})" if step.marker else ""))
+                    _print_step(f"pytest {' '.join(paths)}" + (f", marked {step.marked}" if step.marked else ""))
                     report = place.report(suite.name, number)
                     code = run_command(pytest_argv(step, paths, report), environment, deadline)
                     count_report(report, code, tally)

@@ -26,14 +26,35 @@ def tree(root: Path, *files: str) -> Path:
 
 
 def test_what_no_suite_names_is_covered_by_the_rest(tmp_path: Path) -> None:
-    tests = tree(tmp_path, "lab/test_a.py", "domain/deep/test_b.py", "test_c.py", "fakes/clock.py", "waiting.py")
+    tests = tree(
+        tmp_path / "tests", "lab/test_a.py", "domain/deep/test_b.py", "test_c.py", "fakes/clock.py", "waiting.py"
+    )
     assert run_suites.pytest_paths(Pytest(), tests, SUITES) == ["tests/domain", "tests/test_c.py"]
 
 
 def test_a_named_folder_is_covered_once_it_has_a_test(tmp_path: Path) -> None:
-    tests = tree(tmp_path, "lab/test_a.py", "later/__init__.py")
+    tests = tree(tmp_path / "tests", "lab/test_a.py", "later/__init__.py")
     assert run_suites.pytest_paths(Pytest(folders=("lab", "later")), tests, SUITES) == ["tests/lab"]
     assert run_suites.pytest_paths(Pytest(folders=("later",)), tests, SUITES) == []
+
+
+def test_a_marked_run_covers_only_paths_that_use_the_marker(tmp_path: Path) -> None:
+    tests = tree(tmp_path / "tests", "domain/test_a.py", "adapters/test_b.py")
+    (tests / "adapters" / "test_b.py").write_text("pytestmark = pytest.mark.lab\n", encoding="utf-8")
+    assert run_suites.pytest_paths(Pytest(marked="lab"), tests, SUITES) == ["tests/adapters"]
+
+
+@pytest.mark.parametrize(
+    ("step", "expression"),
+    [
+        (Pytest(), []),
+        (Pytest(marked="lab"), ["-m", "lab"]),
+        (Pytest(unmarked=("lab", "scheduler"), workers=2), ["-m", "not lab and not scheduler", "-n", "2"]),
+    ],
+)
+def test_markers_and_workers_are_passed_to_pytest(step: Pytest, expression: list[str]) -> None:
+    argv = run_suites.pytest_argv(step, ["tests/domain"], Path("report.xml"))
+    assert list(argv[argv.index("tests/domain") + 1 : argv.index("--cov")]) == expression
 
 
 def test_suite_names_are_unique_and_fit_the_table() -> None:
