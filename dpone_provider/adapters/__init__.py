@@ -1,0 +1,1 @@
+"""Everything that speaks to something outside this program; one folder per outside thing, drivers only here."""
