@@ -47,6 +47,15 @@ def dispatch(tx: LedgerTransaction, attempt_id: AttemptId) -> Publication | Refu
     return _moved(tx, publication, decided)
 
 
+def standing(tx: LedgerTransaction, attempt_id: AttemptId) -> Publication:
+    """Return the attempt's publication as it stands, unlocked.
+
+    Raises:
+        DponeError: Refused ``no_such_publication``.
+    """
+    return required_publication(tx, attempt_id, Lock.NONE)
+
+
 def required_publication(tx: LedgerTransaction, attempt_id: AttemptId, lock: Lock) -> Publication:
     """Return the attempt's publication.
 

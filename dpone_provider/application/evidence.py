@@ -1,0 +1,37 @@
+"""Evidence: small canonical documents of what was observed, never with a secret in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpone_provider.application.ports.gate import SessionObservation
+from dpone_provider.documents.canonical import canonical_bytes
+from dpone_provider.domain.attempt import ProofKind
+from dpone_provider.domain.identity import AttemptId
+
+Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+
+
+def proof_document(kind: ProofKind, attempt_id: AttemptId, observed: Mapping[str, Json]) -> bytes:
+    """Return the canonical bytes of a ``dpone.composition-attempt-proof.v1`` document."""
+    return canonical_bytes(
+        {
+            "schema": "dpone.composition-attempt-proof.v1",
+            "kind": str(kind),
+            "attempt_id": attempt_id,
+            "observed": observed,
+        }
+    )
+
+
+def sessions_observed(observation: SessionObservation) -> dict[str, Json]:
+    """Return a session observation as evidence."""
+    return {
+        "service_id": observation.principal.service_id,
+        "principal": observation.principal.name,
+        "sessions": list(observation.sessions),
+        "half_open": list(observation.half_open),
+        "transactions": list(observation.transactions),
+        "observer_sees_every_session": not observation.blind,
+        "observation_digest": observation.evidence_digest,
+    }

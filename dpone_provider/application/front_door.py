@@ -1,0 +1,184 @@
+"""The front door: close, observe, seal. The one way in which an attempt ends, whoever comes to end it.
+
+The worker's own controller takes it at the end of a run, the next try for an earlier one, the drain and ``dpone
+recover`` for dead ones. Every phase is durable by itself, so taking it again continues where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpone_provider.application.evidence import proof_document, sessions_observed
+from dpone_provider.application.ledger import gates as gate_scripts
+from dpone_provider.application.ledger import sealing
+from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.sealing import Verdict
+from dpone_provider.application.ports.gate import LoginGate, SessionObservation
+from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction, Lock, NodeEvent
+from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
+from dpone_provider.domain.gate import Gate, GateState
+from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, principal_name
+from dpone_provider.domain.outcomes import DponeError, Unknown, refuse, unknown, unwind
+from dpone_provider.domain.publication import Publication
+
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """What the ledger holds of one attempt."""
+
+    attempt: Attempt
+    gates: tuple[Gate, ...]
+    publication: Publication | None
+    nodes: tuple[NodeEvent, ...]
+
+
+class OutcomeObserver(Protocol):
+    """Looks at the target after every gate is CLOSED, with the controller's own connection."""
+
+    def observe(self, record: AttemptRecord, deadline: Deadline) -> Verdict:
+        """Return what the target shows. Total: what cannot be read is COMMIT_UNKNOWN, never a guess.
+
+        Raises:
+            DponeError: Busy or Refused when the ledger cannot be written (a dispatch that is part of observing).
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontDoor:
+    """What ending an attempt needs. ``grace`` seconds are left to sessions before they are ended."""
+
+    ledger: Ledger
+    gates: Mapping[ServiceId, LoginGate]
+    clock: Clock
+    grace: float = 1.0
+
+    def take(self, attempt_id: AttemptId, observer: OutcomeObserver, deadline: Deadline) -> Attempt:
+        """Close, observe and seal one attempt; one that has ended is returned as it stands.
+
+        Raises:
+            DponeError: Unknown when closing cannot be proven before the deadline (the attempt stays RUNNING with its
+                gate CLOSING), Busy when the ledger is held.
+        """
+        record = self.record(attempt_id, deadline)
+        if record.attempt.state is not AttemptState.RUNNING:
+            return record.attempt
+        self.close(record.attempt, deadline)
+        record = self.record(attempt_id, deadline)
+        verdict = observer.observe(record, deadline)
+        sealed = require(self.ledger, "seal", lambda tx: sealing.seal(tx, attempt_id, verdict), deadline)
+        self.collect(record)
+        return sealed
+
+    def record(self, attempt_id: AttemptId, deadline: Deadline) -> AttemptRecord:
+        """Read everything that the ledger holds of the attempt."""
+        return require(self.ledger, "read", lambda tx: _record(tx, attempt_id), deadline)
+
+    def close(self, attempt: Attempt, deadline: Deadline) -> None:
+        """Bar every service without a gate row, and bring every gate to CLOSED."""
+        for service_id in attempt.services:
+            gate = self._gate_row(attempt.attempt_id, service_id, deadline)
+            if gate is None:
+                gate = self._bar(attempt, service_id, deadline)
+            if gate.state is not GateState.CLOSED:
+                self._close(gate, deadline)
+
+    def collect(self, record: AttemptRecord) -> tuple[str, ...]:
+        """Remove the logins of CLOSED gates; return what was left over, by name (a later collection takes it)."""
+        left: list[str] = []
+        for gate in record.gates:
+            if not gate.barred and self._gate(gate.service_id).collect(gate.principal) is not None:
+                left.append(gate.principal.name)
+        return tuple(left)
+
+    def _gate_row(self, attempt_id: AttemptId, service_id: ServiceId, deadline: Deadline) -> Gate | None:
+        return require(self.ledger, "gate", lambda tx: tx.gate(attempt_id, service_id, Lock.NONE), deadline)
+
+    def _bar(self, attempt: Attempt, service_id: ServiceId, deadline: Deadline) -> Gate:
+        name = principal_name(attempt.attempt_id)
+        principal = Principal(service_id=service_id, name=name, sid=name)
+        evidence = proof_document(
+            ProofKind.GATES_CLOSED, attempt.attempt_id, {"service_id": service_id, "never_issued": True}
+        )
+        return require(
+            self.ledger, "bar", lambda tx: gate_scripts.bar(tx, attempt.attempt_id, principal, evidence), deadline
+        )
+
+    def _close(self, gate: Gate, deadline: Deadline) -> None:
+        attempt_id, service_id = gate.attempt_id, gate.service_id
+        moved = require(self.ledger, "closing", lambda tx: gate_scripts.closing(tx, attempt_id, service_id), deadline)
+        if moved.state is GateState.CLOSED:
+            return
+        hand = self._gate(service_id)
+        settled(hand.disable(gate.principal, deadline))
+        self._require_disabled(gate, hand)
+        observation = self._wait_for_quiescence(gate, hand, deadline)
+        evidence = proof_document(ProofKind.GATES_CLOSED, attempt_id, sessions_observed(observation))
+        require(
+            self.ledger,
+            "closed",
+            lambda tx: gate_scripts.closed(
+                tx, attempt_id, service_id, quiescent=observation.quiescent, evidence=evidence
+            ),
+            deadline,
+        )
+
+    def _require_disabled(self, gate: Gate, hand: LoginGate) -> None:
+        seen = settled(hand.read_back(gate.principal))
+        if seen.exists and seen.can_login:
+            raise DponeError(_not_closed(gate, f"login {gate.principal.name} can still log in after it was disabled"))
+
+    def _wait_for_quiescence(self, gate: Gate, hand: LoginGate, deadline: Deadline) -> SessionObservation:
+        patience = Deadline.after(self.clock, self.grace)
+        while True:
+            observation = settled(hand.observe(gate.principal))
+            if observation.quiescent:
+                return observation
+            if deadline.passed():
+                raise DponeError(_not_closed(gate, _what_is_left(observation)))
+            if patience.passed() and observation.sessions:
+                settled(hand.end_sessions(gate.principal))
+            self.clock.wait(POLL_SECONDS)
+
+    def _gate(self, service_id: ServiceId) -> LoginGate:
+        if service_id not in self.gates:
+            unwind(
+                refuse(
+                    "service_not_connected",
+                    f"service {service_id}",
+                    found="no connection to it in this deployment's registry",
+                    allowed=f"one of {', '.join(sorted(self.gates)) or 'none'}",
+                    next_command="use the cache that holds the attempt's own deployment; a service that is lost for"
+                    " good needs `dpone control bury SERVICE --because`",
+                )
+            )
+        return self.gates[service_id]
+
+
+def _record(tx: LedgerTransaction, attempt_id: AttemptId) -> AttemptRecord:
+    return AttemptRecord(
+        attempt=gate_scripts.required_attempt(tx, attempt_id, Lock.NONE),
+        gates=tx.gates(attempt_id),
+        publication=tx.publication(attempt_id, Lock.NONE),
+        nodes=tx.node_events(attempt_id),
+    )
+
+
+def _what_is_left(observation: SessionObservation) -> str:
+    if observation.blind:
+        return "an observer that may not see every session"
+    return "; ".join((*observation.sessions, *observation.half_open, *observation.transactions))
+
+
+def _not_closed(gate: Gate, found: str) -> Unknown:
+    return unknown(
+        "gate_not_closed",
+        str(gate),
+        found=found,
+        allowed="no session, no login under way and no transaction of the login",
+        next_command=f"dpone recover --attempt {gate.attempt_id} (it continues here; the attempt stays blocked)",
+    )
