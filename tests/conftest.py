@@ -21,3 +21,10 @@ def fresh_database(postgres_lab: lab.LabState) -> Iterator[lab.LabDatabase]:
     """Give a new database on the session's PostgreSQL, dropped afterwards; see `lab.fresh_database`."""
     with lab.fresh_database(postgres_lab) as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def clickhouse_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.LabState]:
+    """Hold the lab's ClickHouse alone, with databases `mart` and `dpone_stage`; see `lab.clickhouse_only`."""
+    with lab.clickhouse_only(tmp_path_factory.mktemp("clickhouse-lab")) as state:
+        yield state

@@ -13,23 +13,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpone_provider.lab.admin_script import run_admin_script
+    from dpone_provider.lab.clickhouse_users import ClickhouseUser
     from dpone_provider.lab.databases import LabDatabase, fresh_database
-    from dpone_provider.lab.lifecycle import postgres_only
+    from dpone_provider.lab.flights import load_flights
+    from dpone_provider.lab.lifecycle import (
+        LabCondition,
+        LabStatus,
+        clickhouse_only,
+        down,
+        postgres_only,
+        read_state,
+        running,
+        status,
+        up,
+    )
     from dpone_provider.lab.state import EngineState, LabState
 
-__all__ = ["EngineState", "LabDatabase", "LabState", "fresh_database", "postgres_only"]
+__all__ = [
+    "ClickhouseUser",
+    "EngineState",
+    "LabCondition",
+    "LabDatabase",
+    "LabState",
+    "LabStatus",
+    "clickhouse_only",
+    "down",
+    "fresh_database",
+    "load_flights",
+    "postgres_only",
+    "read_state",
+    "run_admin_script",
+    "running",
+    "status",
+    "up",
+]
 
 _HOMES = {
-    "EngineState": "state",
-    "LabDatabase": "databases",
-    "LabState": "state",
-    "fresh_database": "databases",
-    "postgres_only": "lifecycle",
+    "admin_script": ("run_admin_script",),
+    "clickhouse_users": ("ClickhouseUser",),
+    "databases": ("LabDatabase", "fresh_database"),
+    "flights": ("load_flights",),
+    "state": ("EngineState", "LabState"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its module on first use."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = next((module for module, names in _HOMES.items() if name in names), "lifecycle")
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dpone_provider
 from dpone_provider.domain.outcomes import Failed, Problem, fail, unwind
-from dpone_provider.lab.processes import reap, tail
+from dpone_provider.lab.processes import package_path, reap, tail
 from dpone_provider.lab.supervisor import DETACH, Job
 
 STOP_SECONDS = 30.0
@@ -38,13 +37,16 @@ class Held:
 def held(job: Job, lock: int) -> Iterator[Held]:
     """Start a supervisor for ``job`` and end it with its engines when the block ends, unless it was detached.
 
-    ``lock`` is the locked lab lock; the supervisor inherits it.
+    ``lock`` is the locked lab lock; it passes on to the supervisor and is closed here.
 
     Raises:
         DponeError: an engine did not start.
     """
     log = job.places.logs / "supervisor.log"
-    process = _start(job, lock, log)
+    try:
+        process = _start(job, lock, log)
+    finally:
+        os.close(lock)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -60,13 +62,6 @@ def held(job: Job, lock: int) -> Iterator[Held]:
             reap(process, seconds=STOP_SECONDS)
 
 
-def package_environment() -> dict[str, str]:
-    """Return our environment with this very package importable, wherever it was imported from."""
-    where = str(Path(dpone_provider.__file__).resolve().parents[1])
-    known = os.environ.get("PYTHONPATH")
-    return dict(os.environ) | {"PYTHONPATH": where if not known else os.pathsep.join((where, known))}
-
-
 def _start(job: Job, lock: int, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as sink:
         return subprocess.Popen(
@@ -75,7 +70,7 @@ def _start(job: Job, lock: int, log: Path) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=sink,
             cwd="/",
-            env=package_environment(),
+            env=dict(os.environ) | package_path(),
             pass_fds=(lock,),
             # Ctrl-C in the terminal is for the command; the engines end with its pipe.
             start_new_session=True,

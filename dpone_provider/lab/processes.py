@@ -13,17 +13,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Never
 
+import dpone_provider
 from dpone_provider.domain.outcomes import fail, unwind
 from dpone_provider.lab.account import EngineAccount
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 POLL_SECONDS = 0.01
-PLAIN_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+PLAIN_ENVIRONMENT: dict[str, str] = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+
+
+def package_path() -> dict[str, str]:
+    """Return the environment in which a child imports this very package, wherever we imported it from."""
+    where = str(Path(dpone_provider.__file__).resolve().parents[1])
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (where, os.environ.get("PYTHONPATH"))))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +112,24 @@ def engine_failed(engine: str, log: Path, what: str) -> Never:
     )
 
 
-def try_lock(descriptor: int) -> bool:
-    """Return whether the exclusive lock on an open lock file is ours now."""
+def take_lock(path: Path, *, seconds: float) -> int | None:
+    """Take the exclusive lock of a lock file (made with mode 0600) within ``seconds``; None when others keep it.
+
+    The caller closes the returned descriptor; whoever inherits it keeps the lock. A lock file that its last owner
+    removed meanwhile is made anew.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if _locked(descriptor) and _still_at(path, descriptor):
+            return descriptor
+        os.close(descriptor)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(POLL_SECONDS)
+
+
+def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -114,14 +137,11 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-@contextmanager
-def open_lock(path: Path) -> Iterator[int]:
-    """Open (and make, mode 0600) a lock file without locking it; close it at the end."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _still_at(path: Path, descriptor: int) -> bool:
     try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def holders(lock: Path) -> list[int]:
@@ -131,6 +151,15 @@ def holders(lock: Path) -> list[int]:
     except FileNotFoundError:
         return []
     return [pid for pid in _processes() if pid != os.getpid() and _has_open(pid, wanted)]
+
+
+def runs_module(pid: int, module: str) -> bool:
+    """Return whether the process ``pid`` was started as ``python -m module``."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return module.encode() in words
 
 
 def _processes() -> Iterator[int]:
