@@ -1,0 +1,130 @@
+"""From a parsed value to a typed document, or a refusal that names the place: never a traceback of the validator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dpone_provider.documents.canonical import Path, canonical_bytes, json_path
+from dpone_provider.documents.model import Document, Part
+from dpone_provider.documents.strict import RESTORE, Json, parse
+from dpone_provider.domain.outcomes import Refused, refuse
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+AnyDocument = TypeVar("AnyDocument", bound=Document)
+
+NATIVE_ONLY_V2: Final = frozenset({"dpone.release.v2", "dpone.deployment.v2"})
+"""Schema ids of native-only deployments. They are no parents; the coordinator of v3 parents never sees them."""
+
+_SCHEMA: Final = re.compile(r"(dpone\.[a-z][a-z-]*)\.v([1-9][0-9]*)")
+_SECRETIVE: Final = re.compile(r"://|@|password|secret", re.IGNORECASE)
+
+
+def read(model: type[AnyDocument], data: bytes, where: str, next_command: str = RESTORE) -> AnyDocument | Refused:
+    """Return the document of one known schema in ``data``; ``where`` names the file in messages.
+
+    Refused: not strict JSON, another schema or version (before anything else in it is looked at), an unknown, missing
+    or invalid field.
+    """
+    value = parse(data, where)
+    return value if isinstance(value, Refused) else document_of(model, value, where, next_command)
+
+
+def document_of(
+    model: type[AnyDocument], value: Json, where: str, next_command: str = RESTORE
+) -> AnyDocument | Refused:
+    """Return the document in a value that was parsed already: strict JSON, or YAML restricted to the same."""
+    found = schema_of(value, where)
+    if isinstance(found, Refused):
+        return found
+    wanted: str = model.model_fields["schema_id"].default
+    if found != wanted:
+        return unknown_schema(found, where, (wanted,))
+    return validated(model, value, where, next_command)
+
+
+def schema_of(value: Json, where: str) -> str | Refused:
+    """Return the schema id that a value claims."""
+    if not isinstance(value, dict):
+        return _refuse("not_a_document", where, (), f"a {_kind(value)}", "a JSON object", RESTORE)
+    claimed = value.get("schema")
+    if not isinstance(claimed, str):
+        found = f"a {_kind(claimed)}" if "schema" in value else "no such field"
+        return _refuse("not_a_document", where, ("schema",), found, "the id of a schema", RESTORE)
+    return claimed
+
+
+def unknown_schema(found: str, where: str, known: tuple[str, ...]) -> Refused:
+    """Return the refusal of a schema that is not among ``known``; the reason tells why."""
+    allowed = " or ".join(known)
+    if found in NATIVE_ONLY_V2:
+        way_out = "compile the workspace with this version and compose a v3 parent; v2 keeps its own loader"
+        return _refuse("native_only_v2", where, ("schema",), found, allowed, way_out)
+    match = _SCHEMA.fullmatch(found)
+    families = {schema.rpartition(".v")[0] for schema in known}
+    if match and match[1] in families:
+        return _refuse("unknown_document_version", where, ("schema",), found, allowed, "upgrade dpone, or build again")
+    return _refuse("unknown_document_schema", where, ("schema",), _shown(found), allowed, RESTORE)
+
+
+def validated(model: type[AnyPart], value: Json, where: str, next_command: str = RESTORE) -> AnyPart | Refused:
+    """Return ``value`` as a ``model``."""
+    try:
+        return model.model_validate_json(canonical_bytes(value), by_alias=True, by_name=False)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        return _refusal_of(details[0], len(details) - 1, value, where, next_command)
+
+
+def _refusal_of(error: ErrorDetails, more: int, value: Json, where: str, next_command: str) -> Refused:
+    path = _path_in(value, error["loc"], error["type"])
+    also = f" (and {more} more)" if more else ""
+    match error["type"]:
+        case "missing":
+            return _refuse("document_field_missing", where, path, f"no such field{also}", "the field", next_command)
+        case "extra_forbidden":
+            return _refuse(
+                "document_field_unknown", where, path, f"an unknown field{also}", "the schema's fields", next_command
+            )
+        case "contradiction":
+            found = f"parts that contradict each other{also}"
+        case "credential_reference":
+            found = f"a text that is no reference, not shown because it may hold a secret{also}"
+        case _:
+            found = _shown(error["input"]) + also
+    return _refuse("document_value_invalid", where, path, found, error["msg"], next_command)
+
+
+def _path_in(value: Any, loc: tuple[int | str, ...], kind: str) -> Path:
+    """Return ``loc`` without the steps that exist in the model only (tags of unions)."""
+    path: list[int | str] = []
+    for position, step in enumerate(loc):
+        indexed = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if indexed or (isinstance(value, Mapping) and step in value):
+            value = value[step]
+        elif not (kind == "missing" and position == len(loc) - 1):
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _kind(value: object) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (dict, list)):
+        return f"an {_kind(value)} of {len(value)}"
+    if isinstance(value, str) and _SECRETIVE.search(value):
+        return f"a text of {len(value)} characters, not shown because it may hold a secret"
+    text = ascii(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _refuse(reason: str, where: str, path: Path, found: str, allowed: str, next_command: str) -> Refused:
+    return refuse(reason, f"{where} at {json_path(path)}", found=found, allowed=allowed, next_command=next_command)
