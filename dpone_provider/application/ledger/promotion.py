@@ -17,11 +17,15 @@ from dpone_provider.domain.slot import Slot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedIncarnation:
-    """One database of a request: its slots, and the relation classes that were registered when it was observed."""
+    """One database of a request, and the relation classes that were registered when it was observed.
+
+    ``slots`` are written by the request's workloads and get claimed; ``read_only`` are read by them and only registered.
+    """
 
     incarnation: Incarnation
     registered: frozenset[Relation]
     slots: tuple[Slot, ...]
+    read_only: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +207,7 @@ def _register(tx: LedgerTransaction, database: ObservedIncarnation) -> Refused |
             allowed="the registered slots of the observation",
             next_command="run cache-sync again",
         )
-    for slot in database.slots:
+    for slot in (*database.slots, *database.read_only):
         if slot.relation not in registered:
             tx.add_slot(replace(slot, owner_id=None, epoch=0))
     return None

@@ -1,0 +1,240 @@
+"""The coordinator: request, drain, prepare, activate and retire occurrences against one authority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dpone_provider.application.admission import Admission
+from dpone_provider.application.drain import Drain, unresolved_attempt
+from dpone_provider.application.ledger import promotion, retirement
+from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.promotion import Prepared, Requested
+from dpone_provider.application.parent import Parent
+from dpone_provider.application.ports.catalog import Enrolment
+from dpone_provider.application.ports.ledger import EnvironmentRow, Ledger, LedgerTransaction, Lock
+from dpone_provider.application.ports.services import Services
+from dpone_provider.application.ports.time import Clock, Deadline, Entropy
+from dpone_provider.documents.activation_receipt import CompositionActivationReceiptV1, SlotEpoch
+from dpone_provider.documents.activation_request import CompositionActivationRequestV1
+from dpone_provider.domain.attempt import AttemptState
+from dpone_provider.domain.identity import OccurrenceId, SlotId
+from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
+from dpone_provider.domain.outcomes import DponeError, Refused, refuse
+
+Told = Callable[[str], None]
+LEDGER_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerView:
+    """What an environment looks like in the ledger at one instant."""
+
+    environment: EnvironmentRow | None
+    pending: Occurrence | None
+    holder: Occurrence | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompositionActivationCoordinator:
+    """Moves occurrences by the ledger's transactions; every step may be run again."""
+
+    ledger: Ledger
+    services: Services
+    drain: Drain
+    clock: Clock
+    entropy: Entropy
+
+    def view(self, environment: str) -> LedgerView:
+        """Read the environment, its pending occurrence and its holder."""
+        return require(self.ledger, "read", lambda tx: _view(tx, environment), self._deadline())
+
+    def request(self, admission: Admission, predecessor_id: OccurrenceId | None) -> Occurrence:
+        """Enter the immutable request and its claims.
+
+        Raises:
+            DponeError: Refused, naming the ways out; nothing was changed.
+        """
+        occurrence_id = OccurrenceId(str(self.entropy.uuid()))
+        document = admission.request(occurrence_id, predecessor_id)
+        new = Occurrence(
+            occurrence_id=occurrence_id,
+            environment=admission.parent.environment,
+            deployment_id=admission.parent.deployment_id,
+            release_id=admission.parent.deployment.release,
+            request_digest=document.digest,
+            predecessor_id=predecessor_id,
+            state=OccurrenceState.REQUESTED,
+        )
+        rows, databases = admission.workload_rows(occurrence_id), admission.databases()
+        entered: Requested = require(
+            self.ledger,
+            "request",
+            lambda tx: promotion.request(tx, new, document.canonical_bytes(), rows, databases),
+            self._deadline(),
+        )
+        return entered.occurrence
+
+    def drain_predecessor(self, occurrence: Occurrence, deadline: Deadline, told: Told) -> None:
+        """Stop the predecessor, then wait until nothing of it lives.
+
+        Raises:
+            DponeError: Refused for an attempt in COMMIT_UNKNOWN (with the environment still up), Busy at the deadline.
+        """
+        predecessor_id = occurrence.predecessor_id
+        if predecessor_id is None:
+            return
+        for attempt in self.drain.live(predecessor_id):
+            if attempt.state is AttemptState.COMMIT_UNKNOWN:
+                raise DponeError(unresolved_attempt(attempt))
+        require(
+            self.ledger,
+            "drain",
+            lambda tx: promotion.drain(tx, occurrence.occurrence_id, predecessor_id),
+            self._deadline(),
+        )
+        self.drain.wait(predecessor_id, deadline, told)
+
+    def prepare(self, occurrence_id: OccurrenceId, parent: Parent) -> Prepared:
+        """Move ownership in one transaction, read it back on a fresh connection, raise the targets' marks.
+
+        Raises:
+            DponeError: Refused when an incarnation, an enrolment or a gate has changed since the request.
+        """
+        request = self.request_document(occurrence_id)
+        enrolments = self._require_unchanged(request, parent)
+        require(
+            self.ledger,
+            "prepare",
+            lambda tx: promotion.prepare(tx, occurrence_id, _receipt_writer(request)),
+            self._deadline(),
+        )
+        prepared = require(self.ledger, "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline())
+        self._raise_marks(enrolments, parent)
+        return prepared
+
+    def activate(self, occurrence_id: OccurrenceId, pointed_at: OccurrenceId | None) -> Occurrence:
+        """PREPARED → ACTIVE if the pointer names the occurrence; read back on a fresh connection."""
+        require(
+            self.ledger,
+            "activate",
+            lambda tx: promotion.activate(tx, occurrence_id, pointed_at),
+            self._deadline(),
+        )
+        return self.require_active(occurrence_id)
+
+    def require_active(self, occurrence_id: OccurrenceId) -> Occurrence:
+        """Return the occurrence if it is ACTIVE.
+
+        Raises:
+            DponeError: Refused ``occurrence_not_active``.
+        """
+        found = self._occurrence(occurrence_id)
+        if found.state is not OccurrenceState.ACTIVE:
+            raise DponeError(_not_active(found))
+        return found
+
+    def begin_retirement(self, occurrence_id: OccurrenceId) -> Occurrence:
+        """Stop an occurrence for good: ACTIVE → RETIRING, or PREPARED → RETIRING."""
+        script = (
+            retirement.abandon
+            if self._occurrence(occurrence_id).state is OccurrenceState.PREPARED
+            else retirement.begin_retirement
+        )
+        return require(self.ledger, "begin retirement", lambda tx: script(tx, occurrence_id), self._deadline())
+
+    def finalize_retirement(self, occurrence_id: OccurrenceId, deadline: Deadline, told: Told) -> Occurrence:
+        """Drain, then RETIRING → RETIRED: every slot is released."""
+        self.drain.wait(occurrence_id, deadline, told)
+        return require(self.ledger, "retire", lambda tx: retirement.retire(tx, occurrence_id), self._deadline())
+
+    def withdraw(self, occurrence_id: OccurrenceId) -> Occurrence:
+        """REQUESTED → WITHDRAWN: its claims are dropped."""
+        return require(self.ledger, "withdraw", lambda tx: promotion.withdraw(tx, occurrence_id), self._deadline())
+
+    def request_document(self, occurrence_id: OccurrenceId) -> CompositionActivationRequestV1:
+        """Load the immutable request; it is never recomputed."""
+        data = require(self.ledger, "read", lambda tx: tx.request_document(occurrence_id), self._deadline())
+        return CompositionActivationRequestV1.model_validate_json(data, strict=False)
+
+    def _occurrence(self, occurrence_id: OccurrenceId) -> Occurrence:
+        return require(
+            self.ledger,
+            "read",
+            lambda tx: promotion.required_occurrence(tx, occurrence_id, Lock.NONE),
+            self._deadline(),
+        )
+
+    def _require_unchanged(
+        self, request: CompositionActivationRequestV1, parent: Parent
+    ) -> tuple[tuple[str, Enrolment], ...]:
+        seen: list[tuple[str, Enrolment]] = []
+        for database in request.databases:
+            connection = next(
+                one
+                for one in parent.registry.connections
+                if one.composition_service_id == database.service_id
+                and one.endpoint.database == database.database
+                and any(known.managed_schemas for known in one.databases)
+            )
+            enrolment = settled(self.services.catalog(connection).enrolment())
+            found = (enrolment.incarnation.incarnation_id, enrolment.gate_digest)
+            if found != (database.incarnation_id, database.gate_digest):
+                raise DponeError(_moved_since(connection.reference, str(found)))
+            seen.append((connection.reference, enrolment))
+        return tuple(seen)
+
+    def _raise_marks(self, enrolments: Sequence[tuple[str, Enrolment]], parent: Parent) -> None:
+        sequence = require(self.ledger, "read", LedgerTransaction.next_sequence, self._deadline())
+        for reference, _ in enrolments:
+            connection = parent.registry.connection(reference)
+            if connection is not None:
+                settled(self.services.catalog(connection).raise_mark(sequence))
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self.clock, LEDGER_SECONDS)
+
+
+def _view(tx: LedgerTransaction, environment: str) -> LedgerView:
+    row = tx.environment(environment, Lock.NONE)
+    holder = tx.occurrence(row.holder_id, Lock.NONE) if row is not None and row.holder_id is not None else None
+    return LedgerView(environment=row, pending=tx.pending(environment), holder=holder)
+
+
+def _receipt_writer(request: CompositionActivationRequestV1) -> promotion.ReceiptWriter:
+    def write(occurrence: Occurrence, epochs: Sequence[tuple[SlotId, int]]) -> bytes:
+        return CompositionActivationReceiptV1(
+            request_digest=request.digest,
+            occurrence_id=occurrence.occurrence_id,
+            environment=occurrence.environment,
+            state=occurrence.state,
+            generation=occurrence.generation or 0,
+            epochs=tuple(SlotEpoch(slot_id=slot, epoch=epoch) for slot, epoch in sorted(epochs)),
+        ).canonical_bytes()
+
+    return write
+
+
+def _read_back(tx: LedgerTransaction, occurrence_id: OccurrenceId) -> Prepared | Refused:
+    occurrence = promotion.required_occurrence(tx, occurrence_id, Lock.NONE)
+    return promotion.prepared_already(tx, occurrence) or _not_active(occurrence)
+
+
+def _not_active(occurrence: Occurrence) -> Refused:
+    return refuse(
+        "occurrence_not_active",
+        str(occurrence),
+        found=occurrence.state,
+        allowed="ACTIVE",
+        next_command="dpone status; run cache-sync again to continue a promotion",
+    )
+
+
+def _moved_since(reference: str, found: str) -> Refused:
+    return refuse(
+        "changed_since_request",
+        f"connection {reference}",
+        found=f"incarnation and gate {found}",
+        allowed="the incarnation and the gate that the request holds",
+        next_command="`dpone occurrence withdraw ID`, then run cache-sync again",
+    )

@@ -1,0 +1,216 @@
+"""What admission refuses, one function per rule, each with its own reason and every name that a person needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dpone_provider.application.parent import Footprint, Parent
+from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
+from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.documents.connection_registry import Connection
+from dpone_provider.documents.execution_pack import ExecutionPackV2
+from dpone_provider.domain.cells import cell_for
+from dpone_provider.domain.identity import EngineKind, Incarnation, Relation
+from dpone_provider.domain.occurrence import Occurrence
+from dpone_provider.domain.outcomes import Refused, refuse, unwind
+from dpone_provider.domain.slot import Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """A workload with the cell of the support matrix that it falls into."""
+
+    footprint: Footprint
+    cell: str
+    is_dbt: bool
+
+
+def require_supported(parent: Parent, footprints: Iterable[Footprint], authority: Authority) -> tuple[Landing, ...]:
+    """Return each workload with its cell; one unsupported workload refuses the whole parent."""
+    if parent.family is not authority.family:
+        unwind(_other_family(f"deployment of environment {parent.environment}", parent.family, authority))
+    landings: list[Landing] = []
+    for mark in footprints:
+        for connection in (mark.target, mark.source):
+            if connection is not None and connection.family is not authority.family:
+                unwind(_other_family(f"connection {connection.reference}", connection.family, authority))
+        is_dbt = isinstance(parent.packs[mark.workload_id], ExecutionPackV2)
+        cell = cell_for(
+            mark.workload_id,
+            "dbt" if is_dbt else "full_refresh",
+            mark.source.kind if mark.source else None,
+            mark.target.kind,
+            authority.family,
+        )
+        if isinstance(cell, Refused):
+            unwind(cell)
+        landings.append(Landing(footprint=mark, cell=str(cell), is_dbt=is_dbt))
+    return tuple(landings)
+
+
+def require_enrolled_as_pinned(
+    connection: Connection, enrolment: Enrolment, authority: Authority, ledger_sequence: int
+) -> None:
+    """Refuse a database that is not the one that was pinned, belongs to another authority, or others can write."""
+    where = f"database {connection.endpoint.database} of connection {connection.reference}"
+    require_source_as_pinned(connection, enrolment.incarnation)
+    if enrolment.family is not connection.family:
+        unwind(_other_family(where, enrolment.family, authority))
+    if enrolment.authority_id != authority.authority_id:
+        unwind(
+            refuse(
+                "enrolled_with_another_authority",
+                where,
+                found=f"authority {enrolment.authority_id}",
+                allowed=f"authority {authority.authority_id}",
+                next_command="use the authority that it is enrolled with; on a clone: `dpone control forget`",
+            )
+        )
+    if enrolment.authority_incarnation != authority.incarnation or enrolment.mark > ledger_sequence:
+        unwind(
+            refuse(
+                "authority_went_back",
+                where,
+                found=f"authority incarnation {enrolment.authority_incarnation}, mark {enrolment.mark}",
+                allowed=f"incarnation {authority.incarnation} and a mark of at most {ledger_sequence}",
+                next_command="dpone control readmit",
+            )
+        )
+    if enrolment.other_writers:
+        unwind(
+            refuse(
+                "other_writers",
+                where,
+                found="; ".join(enrolment.other_writers),
+                allowed="no principal but the issued logins and the trusted administrators",
+                next_command="revoke these rights, or choose another database; then run the same command again",
+            )
+        )
+
+
+def require_source_as_pinned(connection: Connection, observed: Incarnation) -> None:
+    """Refuse a service or database that is not the one that the registry pins."""
+    where = f"connection {connection.reference} at {connection.address}"
+    if observed.service.service_id != connection.composition_service_id:
+        unwind(
+            refuse(
+                "another_service",
+                where,
+                found=f"service {observed.service.service_id}",
+                allowed=f"service {connection.composition_service_id}",
+                next_command="correct the endpoint, or enrol this service and build the deployment anew",
+            )
+        )
+    pinned = {database.name: database for database in connection.databases}.get(connection.endpoint.database)
+    if pinned is None or pinned.incarnation_id != observed.incarnation_id:
+        facts = dict(observed.facts)
+        was = {fact.name: fact.value for fact in pinned.facts} if pinned else {}
+        changed = [f"{name} {facts.get(name)}" for name in sorted(facts) if facts.get(name) != was.get(name)]
+        unwind(
+            refuse(
+                "incarnation_changed",
+                where,
+                found=", ".join(changed) or "another incarnation",
+                allowed=", ".join(f"{name} {was[name]}" for name in sorted(was)) or "a database pinned in the registry",
+                next_command="if the database was really replaced: enrol it again, pin it and build anew",
+            )
+        )
+
+
+def require_ours(
+    connection: Connection,
+    observation: DatabaseObservation,
+    writers: Mapping[Relation, Landing],
+    registered: frozenset[Relation],
+) -> None:
+    """Refuse what stands at a written slot and is not ours, is of the wrong kind, or has effects beyond itself.
+
+    Ours was created under a writer role of ours and stands at a slot that is registered.
+    """
+    classes = dict(observation.classes)
+    known = {relation_class: landing for relation, landing in writers.items() for relation_class in [classes[relation]]}
+    written_classes = set(known)
+    for one in observation.objects:
+        landing = known.get(classes.get(one.relation, one.relation))
+        if landing is None:
+            continue
+        where = f"{one.engine_kind} {one.relation} of connection {connection.reference}"
+        _require_kind(where, one, landing)
+        _require_not_foreign(where, one, landing, classes.get(one.relation, one.relation) in registered)
+        _require_contained(where, one, landing, written_classes)
+
+
+def require_free_slots(environment: str, owned: Sequence[tuple[Slot, Occurrence | None]]) -> None:
+    """Refuse a slot that another environment owns: theirs is never drained."""
+    for slot, owner in owned:
+        if owner is not None and owner.environment != environment:
+            unwind(
+                refuse(
+                    "slot_of_another_environment",
+                    str(slot),
+                    found=f"owned by {owner}",
+                    allowed=f"a slot that is free or owned by environment {environment}",
+                    next_command="let one of the two environments write another table, then build it anew",
+                )
+            )
+
+
+def _require_kind(where: str, one: ObservedObject, landing: Landing) -> None:
+    allowed = (ObjectKind.TABLE, ObjectKind.VIEW) if landing.is_dbt else (ObjectKind.TABLE,)
+    if one.kind not in allowed:
+        unwind(
+            refuse(
+                "target_of_another_kind",
+                where,
+                found=f"a {one.engine_kind} at a target of workload {landing.footprint.workload_id}",
+                allowed=" or ".join(str(kind) for kind in allowed),
+                next_command="move it away, or choose another target; then build the deployment anew",
+            )
+        )
+
+
+def _require_not_foreign(where: str, one: ObservedObject, landing: Landing, registered: bool) -> None:
+    if not (one.created_by_us and registered):
+        unwind(
+            refuse(
+                "foreign_object",
+                where,
+                found=f"an object of owner {one.owner} that no workload of ours made",
+                allowed=f"nothing, or what workload {landing.footprint.workload_id} left there",
+                next_command="rename or drop it, or choose another target",
+            )
+        )
+
+
+def _require_contained(where: str, one: ObservedObject, landing: Landing, written: set[Relation]) -> None:
+    if one.unmodelled:
+        unwind(
+            refuse(
+                "unmodelled_effect",
+                where,
+                found="; ".join(one.unmodelled),
+                allowed="a plain table or view, without effects beyond itself",
+                next_command="remove these, or choose another target",
+            )
+        )
+    if one.dependants and (landing.is_dbt or landing.footprint.target.kind is EngineKind.CLICKHOUSE):
+        unwind(
+            refuse(
+                "dependants_outside",
+                where,
+                found=", ".join(one.dependants),
+                allowed="no object outside the parent's own slots that depends on it (replacing it would drop them)",
+                next_command="drop them, or make them models of the project",
+            )
+        )
+
+
+def _other_family(where: str, found: str, authority: Authority) -> Refused:
+    return refuse(
+        "another_family",
+        where,
+        found=f"family {found}",
+        allowed=f"family {authority.family}, that of the authority",
+        next_command="promote it with an authority of its own family",
+    )
