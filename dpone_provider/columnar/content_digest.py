@@ -12,10 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import polars_hash  # registers the expression namespace "nchash"
 import pyarrow as pa
 
+from dpone_provider.columnar.buffers import fixed_values
 from dpone_provider.columnar.row_encoding import RowEncoding
 from dpone_provider.domain.schema.tables import Column
 
@@ -95,6 +98,13 @@ def row_hashes(rows: pa.LargeBinaryArray) -> pl.Series:
     """XXH3 128-bit of each value, as UInt128."""
     frame = pl.DataFrame({"row": pl.from_arrow(rows)})
     return frame.select(polars_hash.col("row").nchash.xxh3_128())["row"]
+
+
+def hash_halves(rows: pa.LargeBinaryArray) -> npt.NDArray[np.uint64]:
+    """XXH3 128-bit of each value as its lower and upper half, shape (rows, 2)."""
+    frame = pl.DataFrame({"row": pl.from_arrow(rows)})
+    hashed = frame.select(polars_hash.col("row").nchash.xxh3_128(return_binary=True, byte_order="little"))["row"]
+    return fixed_values(hashed.to_arrow().cast(pa.binary()).cast(pa.binary(16)), "<2u8").astype(np.uint64)
 
 
 def bounded_chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
