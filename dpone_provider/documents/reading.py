@@ -50,23 +50,23 @@ def document_of(
 def schema_of(value: Json, where: str) -> str | Refused:
     """Return the schema id that a value claims."""
     if not isinstance(value, dict):
-        return _refuse("not_a_document", where, (), f"a {_kind(value)}", "a JSON object", RESTORE)
+        return _refuse("not_a_document", where, (), f"the wrong kind: {_kind(value)}", "a JSON object", RESTORE)
     claimed = value.get("schema")
     if not isinstance(claimed, str):
-        found = f"a {_kind(claimed)}" if "schema" in value else "no such field"
+        found = f"the wrong kind: {_kind(claimed)}" if "schema" in value else "no such field"
         return _refuse("not_a_document", where, ("schema",), found, "the id of a schema", RESTORE)
     return claimed
 
 
 def unknown_schema(found: str, where: str, known: tuple[str, ...]) -> Refused:
     """Return the refusal of a schema that is not among ``known``; the reason tells why."""
-    allowed = " or ".join(known)
+    match = _SCHEMA.fullmatch(found)
+    same_family = [schema for schema in known if match and schema.rpartition(".v")[0] == match[1]]
+    allowed = " or ".join(same_family or known)
     if found in NATIVE_ONLY_V2:
         way_out = "compile the workspace with this version and compose a v3 parent; v2 keeps its own loader"
         return _refuse("native_only_v2", where, ("schema",), found, allowed, way_out)
-    match = _SCHEMA.fullmatch(found)
-    families = {schema.rpartition(".v")[0] for schema in known}
-    if match and match[1] in families:
+    if same_family:
         return _refuse("unknown_document_version", where, ("schema",), found, allowed, "upgrade dpone, or build again")
     return _refuse("unknown_document_schema", where, ("schema",), _shown(found), allowed, RESTORE)
 
@@ -119,7 +119,7 @@ def _kind(value: object) -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, (dict, list)):
-        return f"an {_kind(value)} of {len(value)}"
+        return f"{_kind(value)} of {len(value)}"
     if isinstance(value, str) and _SECRETIVE.search(value):
         return f"a text of {len(value)} characters, not shown because it may hold a secret"
     text = ascii(value)
