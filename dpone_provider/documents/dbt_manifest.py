@@ -113,16 +113,25 @@ class _Reading:
 
     def _typed(self, parent: Any, key: str, kind: type) -> Any:
         if not isinstance(parent, dict):
-            return self._refuse(key, type(parent).__name__, "an object around it")
+            self._refuse(key, type(parent).__name__, "an object around it")
         found = parent.get(key)
         if found is not None and not isinstance(found, kind):
-            return self._refuse(key, type(found).__name__, kind.__name__)
+            self._refuse(key, type(found).__name__, kind.__name__)
         return found
 
     def _refuse(self, key: str, found: str, allowed: str) -> Never:
         subject = f"{self.where}, {key!r}"
         raise _Malformed(refuse("manifest_malformed", subject, found=found, allowed=allowed, next_command=_NEXT))
 
+
+def _manifest(read: _Reading, value: Json) -> DbtManifest:
+    metadata = read.mapping(value, "metadata")
+    version = read.text(metadata, "dbt_schema_version")
+    if not version.endswith("/manifest/v12.json"):
+        allowed, way_out = "manifest version 12", "compile with dbt 1.11"
+        raise _Malformed(
+            refuse("manifest_version", read.where, found=version[:100], allowed=allowed, next_command=way_out)
+        )
     raw = read.mapping(value, "nodes")
     relations = _Relations(read, raw, read.mapping(value, "sources"))
     nodes = {node_id: _node(read, node_id, node, relations) for node_id, node in sorted(raw.items()) if _runs(node)}
