@@ -49,6 +49,17 @@ class CompositionActivationCoordinator:
         """Read the environment, its pending occurrence and its holder."""
         return require(self.ledger, "read", lambda tx: _view(tx, environment), self._deadline())
 
+    def owned_slots(self, occurrence_id: OccurrenceId) -> dict[SlotId, str]:
+        """Return the slots that an occurrence owns now, with their names."""
+        return require(
+            self.ledger,
+            "read",
+            lambda tx: {
+                slot.slot_id: str(slot.relation) for slot in tx.slots(tx.slots_owned_by(occurrence_id), Lock.NONE)
+            },
+            self._deadline(),
+        )
+
     def request(self, admission: Admission, predecessor_id: OccurrenceId | None) -> Occurrence:
         """Enter the immutable request and its claims.
 

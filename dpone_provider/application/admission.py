@@ -108,6 +108,11 @@ class Admission:
             for landing in self.landings
         )
 
+    def request_slots(self) -> tuple[Slot, ...]:
+        """Return every slot that the parent writes, in no order of importance."""
+        written = {one for slots in self.writes.values() for one in slots}
+        return tuple(slot for target in self.targets.values() for slot in _slots(target) if slot.slot_id in written)
+
     def request(
         self, occurrence_id: OccurrenceId, predecessor_id: OccurrenceId | None
     ) -> CompositionActivationRequestV1:

@@ -1,0 +1,1 @@
+"""Wires adapters to use cases; the roots (command line, Airflow, worker, lab) call it."""
