@@ -104,7 +104,7 @@ SUITES = (
         40,
         "layers, purity of the domain, docstrings, sizes, what is committed",
         (
-            Command("lint-imports", _tool("lint-imports", "--no-logo")),
+            Command("lint-imports", _tool("lint-imports", "--no-logo", "--cache-dir", ".cache/importlinter")),
             Command("docstrings", _python("interrogate", "dpone_provider")),
             Command("sizes", _python("tests.architecture.sizes")),
             Pytest(folders=("architecture",)),
