@@ -54,6 +54,8 @@ def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> A
         return _no_workload(binding)
     if occurrence.state is OccurrenceState.PREPARED:
         return _not_active_yet(occurrence)
+    if occurrence.state is not OccurrenceState.ACTIVE:
+        return _handed_over(binding, occurrence)
     return _decide(tx, environment, binding, occurrence, workload, tries)
 
 
@@ -136,6 +138,16 @@ def _not_active_yet(occurrence: Occurrence) -> Busy:
         holder="its own cache-sync, which has not activated it yet",
         allowed="an ACTIVE occurrence",
         next_command="wait; if it stays, run cache-sync again",
+    )
+
+
+def _handed_over(binding: AttemptBinding, occurrence: Occurrence) -> Refused:
+    return refuse(
+        "run_of_an_old_occurrence",
+        f"run {binding.airflow.run_id} of DAG {binding.airflow.dag_id}",
+        found=f"a task of {occurrence}",
+        allowed="tasks of the ACTIVE occurrence: a run that began before a handover does no more work",
+        next_command="trigger a new run",
     )
 
 

@@ -1,0 +1,128 @@
+"""What stands in the ledger and in the cache, and what blocks what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpone_provider.application.ledger.calls import require
+from dpone_provider.application.ports.cache import DeploymentCache
+from dpone_provider.application.ports.ledger import EnvironmentRow, Ledger, LedgerTransaction, Lock
+from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.documents.current_pointer import CurrentPointerV1
+from dpone_provider.domain.attempt import Attempt, AttemptState
+from dpone_provider.domain.gate import Gate
+from dpone_provider.domain.occurrence import FINAL, Occurrence, OccurrenceState
+from dpone_provider.domain.outcomes import Failure
+from dpone_provider.domain.publication import Publication
+
+SECONDS = 30.0
+MANY = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAttempt:
+    """A live attempt with its gates and its publication."""
+
+    attempt: Attempt
+    gates: tuple[Gate, ...]
+    publication: Publication | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Something that stops work until somebody acts: what, and the one next command."""
+
+    what: str
+    next_command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentStatus:
+    """One environment at one instant. ``pointer`` is this machine's, or why it cannot be read."""
+
+    name: str
+    row: EnvironmentRow | None
+    pointer: CurrentPointerV1 | None | Failure
+    occurrences: tuple[Occurrence, ...]
+    live: tuple[LiveAttempt, ...]
+    blocks: tuple[Block, ...]
+
+
+def environment_status(ledger: Ledger, cache: DeploymentCache, clock: Clock, environment: str) -> EnvironmentStatus:
+    """Read the status of one environment.
+
+    Raises:
+        DponeError: the ledger cannot be read.
+    """
+    deadline = Deadline.after(clock, SECONDS)
+    row, occurrences, live = require(ledger, "read", lambda tx: _read(tx, environment), deadline)
+    pointer = cache.pointer(environment)
+    return EnvironmentStatus(
+        name=environment,
+        row=row,
+        pointer=pointer,
+        occurrences=occurrences,
+        live=live,
+        blocks=(*_occurrence_blocks(occurrences), *_attempt_blocks(live), *_pointer_blocks(occurrences, pointer)),
+    )
+
+
+def _read(
+    tx: LedgerTransaction, environment: str
+) -> tuple[EnvironmentRow | None, tuple[Occurrence, ...], tuple[LiveAttempt, ...]]:
+    live = tx.attempts(environment=environment, unresolved_only=True, limit=MANY)
+    return (
+        tx.environment(environment, Lock.NONE),
+        tx.occurrences(environment),
+        tuple(
+            LiveAttempt(
+                attempt=attempt,
+                gates=tx.gates(attempt.attempt_id),
+                publication=tx.publication(attempt.attempt_id, Lock.NONE),
+            )
+            for attempt in live
+        ),
+    )
+
+
+def _occurrence_blocks(occurrences: tuple[Occurrence, ...]) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for one in occurrences:
+        match one.state:
+            case OccurrenceState.REQUESTED:
+                out = f"run its cache-sync again, or `dpone occurrence withdraw {one.occurrence_id}`"
+            case OccurrenceState.PREPARED:
+                out = f"run its cache-sync again, or `dpone occurrence abandon {one.occurrence_id}`"
+            case OccurrenceState.RETIRING:
+                out = f"run the successor's cache-sync again, or `dpone occurrence retire {one.occurrence_id}`"
+            case OccurrenceState.ACTIVE | OccurrenceState.RETIRED | OccurrenceState.WITHDRAWN:
+                continue
+        blocks.append(Block(what=f"{one} is not finished", next_command=out))
+    return tuple(blocks)
+
+
+def _attempt_blocks(live: tuple[LiveAttempt, ...]) -> tuple[Block, ...]:
+    return tuple(
+        Block(
+            what=f"{one.attempt} keeps its slots",
+            next_command=f"dpone attempt reconcile {one.attempt.attempt_id}",
+        )
+        for one in live
+        if one.attempt.state is AttemptState.COMMIT_UNKNOWN
+    )
+
+
+def _pointer_blocks(
+    occurrences: tuple[Occurrence, ...], pointer: CurrentPointerV1 | None | Failure
+) -> tuple[Block, ...]:
+    active = [one for one in occurrences if one.state not in FINAL and one.state is OccurrenceState.ACTIVE]
+    if not active:
+        return ()
+    if isinstance(pointer, CurrentPointerV1) and pointer.occurrence_id == active[0].occurrence_id:
+        return ()
+    return (
+        Block(
+            what=f"this machine's cache does not point at {active[0]}",
+            next_command="run cache-sync of its deployment here; it follows",
+        ),
+    )

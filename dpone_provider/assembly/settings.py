@@ -1,0 +1,82 @@
+"""What a process needs to know before it can reach the ledger and the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpone_provider.application.attempt import AttemptTimes
+from dpone_provider.domain.outcomes import Refused, refuse
+
+CONTROL_SCHEMA = "dpone_control"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where the cache and the authority are, and which environment this process serves.
+
+    ``grace`` seconds are left to a login's sessions before they are ended; ``child_user`` is another uid for workers.
+    """
+
+    cache_root: Path
+    environment: str
+    authority_connection_ref: str
+    control_schema: str = CONTROL_SCHEMA
+    dbt_python: Path | None = None
+    child_user: int | None = None
+    grace: float = 1.0
+    times: AttemptTimes = AttemptTimes()
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Settings | Refused:
+        """Read the settings from ``DPONE_…`` variables."""
+        required = ("DPONE_CACHE_ROOT", "DPONE_ENVIRONMENT", "DPONE_AUTHORITY_CONNECTION_REF")
+        missing = [name for name in required if not environ.get(name)]
+        if missing:
+            return _missing(missing)
+        seconds = {}
+        for name in ("ADMISSION", "EXECUTION", "CLOSING"):
+            value = environ.get(f"DPONE_{name}_TIMEOUT")
+            if value is not None:
+                parsed = _seconds(f"DPONE_{name}_TIMEOUT", value)
+                if isinstance(parsed, Refused):
+                    return parsed
+                seconds[name.lower()] = parsed
+        dbt = environ.get("DPONE_DBT_PYTHON")
+        user = environ.get("DPONE_CHILD_USER")
+        return cls(
+            cache_root=Path(environ["DPONE_CACHE_ROOT"]),
+            environment=environ["DPONE_ENVIRONMENT"],
+            authority_connection_ref=environ["DPONE_AUTHORITY_CONNECTION_REF"],
+            control_schema=environ.get("DPONE_CONTROL_SCHEMA", CONTROL_SCHEMA),
+            dbt_python=Path(dbt) if dbt else None,
+            child_user=int(user) if user and user.isdecimal() else None,
+            times=AttemptTimes(**seconds),
+        )
+
+
+def _seconds(name: str, value: str) -> float | Refused:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 10**6:
+        return refuse(
+            "setting_invalid",
+            f"environment variable {name}",
+            found=repr(value),
+            allowed="seconds, more than 0 and fewer than 1,000,000",
+            next_command=f"set {name} to a number of seconds, or unset it",
+        )
+    return seconds
+
+
+def _missing(names: list[str]) -> Refused:
+    return refuse(
+        "settings_missing",
+        "the process's environment",
+        found=f"no {', '.join(names)}",
+        allowed="DPONE_CACHE_ROOT, DPONE_ENVIRONMENT and DPONE_AUTHORITY_CONNECTION_REF set",
+        next_command="set them for the scheduler, the workers and the command line (docs: how-to-configure)",
+    )
