@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dpone_provider.application.jobs import cell_of
 from dpone_provider.application.parent import Footprint, Parent
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
-from dpone_provider.domain.cells import cell_for
 from dpone_provider.domain.identity import EngineKind, Incarnation, Relation
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
@@ -36,13 +36,7 @@ def require_supported(parent: Parent, footprints: Iterable[Footprint], authority
             if connection is not None and connection.family is not authority.family:
                 unwind(_other_family(f"connection {connection.reference}", connection.family, authority))
         is_dbt = isinstance(parent.packs[mark.workload_id], ExecutionPackV2)
-        cell = cell_for(
-            mark.workload_id,
-            "dbt" if is_dbt else "full_refresh",
-            mark.source.kind if mark.source else None,
-            mark.target.kind,
-            authority.family,
-        )
+        cell = cell_of(parent.packs[mark.workload_id], authority.family)
         if isinstance(cell, Refused):
             unwind(cell)
         landings.append(Landing(footprint=mark, cell=str(cell), is_dbt=is_dbt))
