@@ -1,0 +1,84 @@
+"""``dpone occurrence list|withdraw|abandon|retire``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpone_provider.cli.output import Output, format_option
+from dpone_provider.cli.plain import OCCURRENCE_HEAD, occurrence_json, occurrence_row
+from dpone_provider.cli.reach import reach_options, runtime
+from dpone_provider.domain.identity import OccurrenceId
+from dpone_provider.domain.occurrence import Occurrence
+
+
+@click.group()
+def occurrence() -> None:
+    """List, withdraw, abandon and retire occurrences."""
+
+
+@occurrence.command(name="list")
+@reach_options
+@format_option
+def list_(cache_root: Path, environment: str, authority: str | None, output_format: str) -> None:
+    """List the environment's occurrences, newest first."""
+    output = Output(output_format)
+    found = output.run(runtime(output, cache_root, environment, authority).occurrences)
+    if output.is_json:
+        output.result({"occurrences": [occurrence_json(one) for one in found]}, "")
+    else:
+        output.table(f"Occurrences of {environment}", OCCURRENCE_HEAD, [occurrence_row(one) for one in found])
+
+
+@occurrence.command()
+@click.argument("occurrence_id")
+@reach_options
+@format_option
+def withdraw(occurrence_id: str, cache_root: Path, environment: str, authority: str | None, output_format: str) -> None:
+    """Drop a REQUESTED occurrence and its claims; it never owned anything."""
+    output = Output(output_format)
+    at = runtime(output, cache_root, environment, authority)
+    _told(output, output.run(lambda: at.coordinator.withdraw(OccurrenceId(occurrence_id))), "withdrawn")
+
+
+@occurrence.command()
+@click.argument("occurrence_id")
+@click.option("--drain-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds.")
+@reach_options
+@format_option
+def abandon(
+    occurrence_id: str,
+    drain_timeout: float,
+    cache_root: Path,
+    environment: str,
+    authority: str | None,
+    output_format: str,
+) -> None:
+    """Give up a PREPARED occurrence before it became ACTIVE, and release its slots."""
+    output = Output(output_format)
+    at = runtime(output, cache_root, environment, authority)
+    _told(output, output.run(lambda: at.abandon(OccurrenceId(occurrence_id), drain_timeout)), "abandoned")
+
+
+@occurrence.command()
+@click.argument("occurrence_id")
+@click.option("--drain-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds.")
+@reach_options
+@format_option
+def retire(
+    occurrence_id: str,
+    drain_timeout: float,
+    cache_root: Path,
+    environment: str,
+    authority: str | None,
+    output_format: str,
+) -> None:
+    """Drain an ACTIVE or RETIRING occurrence and release its slots, for good and without a successor."""
+    output = Output(output_format)
+    at = runtime(output, cache_root, environment, authority)
+    _told(output, output.run(lambda: at.retire(OccurrenceId(occurrence_id), drain_timeout)), "retired")
+
+
+def _told(output: Output, now: Occurrence, did: str) -> None:
+    output.result({"did": did, "occurrence": occurrence_json(now)}, f"{did}: {now}")

@@ -1,0 +1,64 @@
+"""The options by which a command reaches the ledger and the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from dpone_provider.cli.output import Output
+from dpone_provider.domain.outcomes import refuse
+
+if TYPE_CHECKING:
+    from dpone_provider.assembly.runtime import Runtime
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+_OPTIONS = (
+    click.option(
+        "--cache-root",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="DPONE_CACHE_ROOT",
+        required=True,
+        show_envvar=True,
+        help="The deployment cache.",
+    ),
+    click.option("--environment", envvar="DPONE_ENVIRONMENT", required=True, show_envvar=True, help="The environment."),
+    click.option(
+        "--workspace-authority-connection-ref",
+        "authority",
+        envvar="DPONE_AUTHORITY_CONNECTION_REF",
+        show_envvar=True,
+        help="Where the control authority is: env:NAME, file:/PATH or airflow:CONN_ID.",
+    ),
+)
+
+
+def reach_options(command: Command) -> Command:
+    """Add ``--cache-root``, ``--environment`` and ``--workspace-authority-connection-ref``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def runtime(output: Output, cache_root: Path, environment: str, authority: str | None) -> Runtime:
+    """Return the runtime, or end the command: without an authority nothing is done (fail closed)."""
+    from dpone_provider.assembly.runtime import runtime_of
+    from dpone_provider.assembly.settings import Settings
+
+    if not authority:
+        output.end(
+            refuse(
+                "authority_not_given",
+                f"environment {environment}",
+                found="no --workspace-authority-connection-ref",
+                allowed="a reference to the control authority: a v3 parent is never put into service without it",
+                next_command="give --workspace-authority-connection-ref env:NAME, file:/PATH or airflow:CONN_ID",
+            )
+        )
+    given = {**os.environ, "DPONE_CACHE_ROOT": str(cache_root.absolute()), "DPONE_ENVIRONMENT": environment}
+    settings = output.settled(Settings.from_environment({**given, "DPONE_AUTHORITY_CONNECTION_REF": authority}))
+    return output.run(lambda: runtime_of(settings, output.told))
