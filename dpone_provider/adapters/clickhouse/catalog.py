@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from dpone_provider.adapters.clickhouse.definitions import PLAIN_ENGINE, features, mentions
+from dpone_provider.adapters.clickhouse.definitions import PLAIN_ENGINE, features
 from dpone_provider.adapters.clickhouse.enrolment import (
     CHECK,
     NIL_UUID,
@@ -40,8 +40,6 @@ from dpone_provider.domain.outcomes import Refused, Unknown, refuse
 
 Result = TypeVar("Result")
 COLLATION: Final = "binary"
-_WRITING_ENGINES: Final = ("MaterializedView", "WindowView", "LiveView", "Buffer", "Distributed", "Alias")
-_READING_ENGINES: Final = ("Dictionary",)
 
 
 class ClickHouseCatalog:
@@ -50,6 +48,7 @@ class ClickHouseCatalog:
     def __init__(self, server: ClickHouseServer) -> None:
         """Hold where the database is; every call is on its own connection."""
         self._server = server
+        self._session = Session(server)
         self._database = server.endpoint.database
 
     def incarnation(self) -> Incarnation | Refused | Unknown:
@@ -76,15 +75,14 @@ class ClickHouseCatalog:
         return self._ask(lambda session: EnrolmentTables(session).attempts_of(occurrence))
 
     def _ask(self, question: Callable[[Session], Result]) -> Result | Unknown:
-        session = Session(self._server)
         try:
-            return question(session)
+            return question(self._session)
         except Blind:
             return blind(self._server, str(self._server.endpoint))
         except ERRORS as error:
             return unreadable(error, str(self._server.endpoint), next_command="check the server, then run it again")
         finally:
-            session.close()
+            self._session.release()
 
     def _incarnation(self, session: Session) -> Incarnation | Refused:
         server_uuid, databases = Observer(session).identity((self._database, STAGING_DATABASE))
@@ -169,23 +167,17 @@ class _Effects:
     def on(self, relation: Relation) -> tuple[str, ...]:
         """Everything that would make writing the table more than writing the table."""
         return (
-            *(f"{each} reads or writes it" for each in self._mentioning(relation, _WRITING_ENGINES + _READING_ENGINES)),
+            *(f"{each} reads or writes it" for each in self._using(relation) if each.engine != "View"),
             *(f"row policy {name}" for _, table, name in self.policies if table in ("", relation.name)),
             *(f"mutation {name} in flight" for _, table, name in self.mutations if table == relation.name),
         )
 
     def views_of(self, relation: Relation) -> tuple[str, ...]:
         """Plain views that read the table: they go on working, by its name."""
-        return tuple(str(each) for each in self._mentioning(relation, ("View",)))
+        return tuple(str(each) for each in self._using(relation) if each.engine == "View")
 
-    def _mentioning(self, relation: Relation, engines: tuple[str, ...]) -> list[Reference]:
-        return [
-            each
-            for each in self.references
-            if each.engine in engines
-            and Relation(each.database or "-", each.name) != relation
-            and mentions(each.definition, relation, own_database=each.database)
-        ]
+    def _using(self, relation: Relation) -> list[Reference]:
+        return [each for each in self.references if each.may_use(relation)]
 
 
 def _observed(row: TableRow, effects: _Effects, *, created_by_us: bool) -> ObservedObject:

@@ -74,3 +74,7 @@ FROM system.role_grants
 -- name: current_user
 -- Whom the server takes us for.
 SELECT currentUser()
+
+-- name: normal_form
+-- Expressions in the server's own spelling, each as the argument of a function that need not exist: nothing is run.
+SELECT arrayMap(e -> formatQuerySingleLine('SELECT f(' || e || ')'), {expressions:Array(String)})

@@ -144,7 +144,7 @@ def enrol(server: ClickHouseServer, order: EnrolmentOrder) -> Marker | Refused |
     except ERRORS as error:
         return of_mutation(error, subject, next_command="run the enrolment again")
     finally:
-        session.close()
+        session.release()
 
 
 def _enrol(session: Session, order: EnrolmentOrder, subject: str) -> Marker | Refused | Failed:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from dpone_provider.adapters.clickhouse.definitions import mentions
 from dpone_provider.adapters.clickhouse.names import Sql, with_names
 from dpone_provider.adapters.clickhouse.privileges import Grant, closure
 from dpone_provider.adapters.clickhouse.session import Session
+from dpone_provider.domain.identity import Relation
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("catalog.sql"))
@@ -53,6 +55,11 @@ class Reference:
     engine: str
     definition: str
 
+    def may_use(self, relation: Relation) -> bool:
+        """Tell whether the definition names the table, being another object than it."""
+        itself = (self.database, self.name) == (relation.schema, relation.name)
+        return not itself and mentions(self.definition, relation, own_database=self.database)
+
     def __str__(self) -> str:
         """Return a name for messages."""
         return f"{self.engine} {self.database}.{self.name}"
@@ -83,6 +90,16 @@ class Observer:
         """Return everything that stands in the databases."""
         return tuple(_table(row) for row in self._seen("tables", {"databases": sorted(databases)}))
 
+    def standing(self, statement: str, target: Relation, staging: str, prefix: str) -> tuple[TableRow, ...]:
+        """Return what has the target's name, and what in the staging database has a name that begins so."""
+        asked = {
+            "target_database": target.schema,
+            "target": target.name,
+            "staging_database": staging,
+            "prefix": prefix,
+        }
+        return tuple(_table(row) for row in self._seen(statement, asked))
+
     def columns(self, databases: Iterable[str], tables: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
         """Return (database, table, name, type, comment) of each column, in order."""
         asked = {"databases": sorted(databases), "tables": sorted(tables)}
@@ -99,6 +116,10 @@ class Observer:
             for row in self._seen("dictionaries", {})
         ]
         return (*tables, *dictionaries)
+
+    def acting_on(self, relation: Relation) -> tuple[Reference, ...]:
+        """Return what reads or writes a table by itself; plain views do not."""
+        return tuple(each for each in self.references() if each.engine != "View" and each.may_use(relation))
 
     def row_policies(self, databases: Iterable[str]) -> list[tuple[str, str, str]]:
         """Return (database, table or '', name) of each row policy."""
@@ -127,7 +148,7 @@ class Observer:
         return str(name)
 
     def _seen(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
-        sql = with_names(STATEMENTS[statement], {"sees_everything": Sql(STATEMENTS["sees_everything"])})
+        sql = with_names(STATEMENTS.get(statement, statement), {"sees_everything": Sql(STATEMENTS["sees_everything"])})
         ((sees, rows),) = self._session.rows(sql, parameters)
         if not sees:
             raise Blind(self._session.server.credential.user)

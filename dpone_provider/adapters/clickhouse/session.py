@@ -118,7 +118,7 @@ class Session:
         self,
         table: Relation,
         columns: Sequence[str],
-        body: Iterator[bytes],
+        body: Iterator[memoryview],
         *,
         query_id: str,
         settings: Mapping[str, Any],
@@ -132,11 +132,10 @@ class Session:
             )
             return int(summary.written_rows)
 
-    def close(self) -> None:
-        """Close the sockets; the next call connects anew."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+    def release(self) -> None:
+        """Close the sockets, so that the next call is on a fresh connection; what was learned of the server stays."""
+        if self._client is not None:
+            self._client.close_connections()
 
     def _connected(self, seconds: float | None = None) -> HttpClient:
         if self._client is None:
@@ -170,7 +169,7 @@ def _connect(server: ClickHouseServer) -> HttpClient:
     return http
 
 
-def _unrepeatable(body: Iterator[bytes]) -> Generator[bytes]:
+def _unrepeatable(body: Iterator[memoryview]) -> Generator[Any]:
     """Return a generator whatever ``body`` is: the driver repeats a request only if its body is bytes."""
     yield from body
 

@@ -1,0 +1,32 @@
+"""Count, bytes and content digest of one table, read back through the same columns that were written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dpone_provider.adapters.clickhouse.reader import ClickHouseReader
+from dpone_provider.adapters.clickhouse.session import ClickHouseServer
+from dpone_provider.application.ports.tables import Bounds, StagedContent
+from dpone_provider.columnar.content_digest import ContentHasher
+from dpone_provider.domain.identity import Relation
+from dpone_provider.domain.schema.tables import Column
+
+READ_BACK_ROWS: Final = 65_536
+_UNBOUNDED: Final = 2**63
+
+
+def content_of(server: ClickHouseServer, relation: Relation, columns: Sequence[Column]) -> StagedContent:
+    """Read the whole table and return what stands there.
+
+    Raises:
+        DponeError: as ``ClickHouseReader``.
+    """
+    bounds = Bounds(max_rows=_UNBOUNDED, max_bytes=_UNBOUNDED, batch_rows=READ_BACK_ROWS)
+    hasher = ContentHasher(columns)
+    size = 0
+    with ClickHouseReader(server).snapshot(relation, columns, (), bounds) as snapshot:
+        for batch in snapshot.batches():
+            hasher.update(batch)
+            size += batch.nbytes
+    return StagedContent(rows=hasher.digest.rows, bytes=size, content_digest=str(hasher.digest))
