@@ -437,12 +437,12 @@ CREATE VIEW edge (machine, before, after) AS VALUES
     ('publication', 'UNKNOWN', 'PUBLISHED'),
     ('publication', 'UNKNOWN', 'NOT_PUBLISHED');
 
--- Refuse in the name of a law.
+-- Refuse in the name of a law: what was found is the error's detail, what is allowed its hint.
 CREATE FUNCTION refuse(law text, subject text, found text, allowed text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog AS $body$
 BEGIN
-    RAISE EXCEPTION '%: %: found %; allowed: %', law, subject, coalesce(found, 'nothing'), allowed
-        USING ERRCODE = 'DP001', CONSTRAINT = law, HINT = 'dpone status';
+    RAISE EXCEPTION '%: %', law, subject
+        USING ERRCODE = 'DP001', CONSTRAINT = law, DETAIL = coalesce(found, 'nothing'), HINT = 'allowed: ' || allowed;
 END
 $body$;
 

@@ -239,9 +239,17 @@ class Ledger(Protocol):
         An answer that proves a rollback (deadlock, serialisation) is repeated within the deadline. A lock wait past the
         deadline gives Busy naming the blocker. A lost answer to COMMIT, or a server that does not answer, gives
         Unknown with reason ``ledger_answer_lost`` or ``authority_unreachable``. Another incarnation gives Refused with
-        reason ``authority_went_back``. ``name`` goes into the session's application name with the attempt or
-        occurrence it serves.
+        reason ``authority_went_back``. ``name`` goes into the session's application name with the id that the script's
+        first statement names.
+
+        Raises:
+            DponeError: Failed; a guarded write met other rows than were read, or a law of the database refused a write.
+                Its reason names the law. Whatever else ``script`` raises passes through; the transaction is rolled back.
         """
+
+    def afresh(self) -> Ledger:
+        """Return the same ledger with a new connection for every run, for reading back what was written."""
+        ...
 
     def authority(self) -> Authority | Refused | Unknown:
         """Read the authority's identity; Refused when the control schema is missing or of another version."""

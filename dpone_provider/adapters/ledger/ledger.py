@@ -1,0 +1,143 @@
+"""The ledger on PostgreSQL: runs transaction scripts, and says what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import psycopg
+from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool, Pool, QueuePool
+
+from dpone_provider.adapters.ledger.answers import answered, deadlock_until_deadline, unreachable
+from dpone_provider.adapters.ledger.connection import open_connection
+from dpone_provider.adapters.ledger.errors import Meaning, read_error
+from dpone_provider.adapters.ledger.run import Hook, Run, Script, Unopened, guard_lost
+from dpone_provider.adapters.ledger.tables import SCHEMA
+from dpone_provider.adapters.ledger.waiting import Watch
+from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
+from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.outcomes import Failure, Refused, Unknown
+
+Result = TypeVar("Result")
+POOLED = 2
+IDENTITY_SECONDS = 10.0
+
+
+class _Again(Exception):
+    """The transaction is rolled back for certain and may run again."""
+
+
+def _no_hook(name: str) -> None:
+    """Do nothing before a statement."""
+
+
+class PostgresLedger:
+    """Implements ``Ledger`` on PostgreSQL. May be shared between threads, not between processes.
+
+    Connections are kept between runs (logging in costs more than a transaction does); ``afresh`` gives the same ledger
+    with a new connection for every run, for reading back what was written.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credential: Credential,
+        clock: Clock,
+        *,
+        control_schema: str = SCHEMA,
+        on_statement: Hook | None = None,
+        pool: type[Pool] = QueuePool,
+    ) -> None:
+        """Connect to nothing yet. ``on_statement`` is called with each statement's name before it is sent."""
+        self.endpoint = endpoint
+        self._credential = credential
+        self._clock = clock
+        self._schema = control_schema
+        self._hook = on_statement or _no_hook
+        sized: dict[str, Any] = {"pool_size": POOLED, "max_overflow": -1} if pool is QueuePool else {}
+        self._engine = create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: open_connection(endpoint, credential, application_name="dpone"),
+            poolclass=pool,
+            isolation_level="READ COMMITTED",
+            use_native_hstore=False,
+            execution_options={"schema_translate_map": {SCHEMA: control_schema}},
+            **sized,
+        )
+
+    def afresh(self) -> PostgresLedger:
+        """Return the same ledger with a new connection for every run."""
+        return PostgresLedger(
+            self.endpoint,
+            self._credential,
+            self._clock,
+            control_schema=self._schema,
+            on_statement=self._hook,
+            pool=NullPool,
+        )
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._engine.dispose()
+
+    def run(
+        self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
+    ) -> Result | Conflict | Failure:
+        """Run ``script`` in one transaction; see ``Ledger.run``.
+
+        Raises:
+            DponeError: a guarded write met other rows than were read, or a law of the database refused one.
+        """
+        return self._run(name, lambda run: run.commit(script), deadline)
+
+    def authority(self) -> Authority | Refused | Unknown:
+        """Read the authority's identity."""
+        found = self._run("authority", Run.authority, Deadline.after(self._clock, IDENTITY_SECONDS))
+        return cast("Authority | Refused | Unknown", found)
+
+    def _run(self, name: str, work: Callable[[Run], Result], deadline: Deadline) -> Result | Conflict | Failure:
+        script = Script(name=name, control_schema=self._schema, deadline=deadline, hook=self._hook)
+        while True:
+            try:
+                return self._once(script, work)
+            except _Again:
+                if deadline.passed():
+                    return deadlock_until_deadline(name)
+            except GuardLost as error:
+                raise guard_lost(error, name) from error
+            except Unopened as error:
+                return error.refused
+
+    def _once(self, script: Script, work: Callable[[Run], Result]) -> Result | Conflict | Failure:
+        kept = self._kept()
+        try:
+            connection = self._engine.connect()
+        except DBAPIError as error:
+            return unreachable(str(self.endpoint), script.name, read_error(error))
+        with connection:
+            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+            run = Run(script, connection)
+            watch = Watch(driver, script.deadline, self._look)
+            try:
+                with watch:
+                    return work(run)
+            except DBAPIError as error:
+                answer = read_error(error)
+        if answer.meaning is Meaning.REPEAT:
+            raise _Again
+        if answer.meaning is Meaning.LOST and kept and not run.opened and not script.deadline.passed():
+            # A kept connection had died before anything was sent on it: the next one is new.
+            self._engine.dispose()
+            raise _Again
+        return answered(answer, script.name, str(self.endpoint), committing=run.committing, blockers=watch.blockers)
+
+    def _kept(self) -> bool:
+        """Tell whether a connection from an earlier run is kept, so that the next run may be given a dead one."""
+        pool = self._engine.pool
+        return isinstance(pool, QueuePool) and pool.checkedin() > 0
+
+    def _look(self) -> psycopg.Connection[Any]:
+        return open_connection(self.endpoint, self._credential, application_name="dpone/look", autocommit=True)

@@ -1,0 +1,28 @@
+-- What the ledger's adapter says to PostgreSQL beside the statements of `statements/`. Braces hold identifiers.
+
+-- name: open_transaction
+-- The first statement of every transaction: its time-outs and name, and who this ledger is.
+SELECT set_config('lock_timeout', %(lock_timeout)s, true),
+       set_config('statement_timeout', %(statement_timeout)s, true),
+       set_config('application_name', %(application_name)s, true),
+       a.authority_id::text AS authority_id,
+       a.incarnation,
+       {schema}.observed_incarnation() AS observed,
+       a.family,
+       (SELECT max(version) FROM {schema}.schema_version) AS version
+FROM {schema}.authority AS a
+
+-- name: set_timeouts
+-- Again before a later statement, when time has passed: one deadline covers the whole transaction.
+SELECT set_config('lock_timeout', %(lock_timeout)s, true),
+       set_config('statement_timeout', %(statement_timeout)s, true)
+
+-- name: blockers
+-- Who keeps the session %(pid)s waiting, now. A prepared transaction blocks with pid 0.
+SELECT b.pid,
+       coalesce(nullif(a.application_name, ''), a.usename, 'an unnamed session') AS who,
+       coalesce(a.state, 'unknown state') AS state,
+       coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::int, 0) AS seconds
+FROM unnest(pg_blocking_pids(%(pid)s)) AS b (pid)
+LEFT JOIN pg_stat_activity AS a ON a.pid = b.pid
+ORDER BY b.pid

@@ -1,0 +1,55 @@
+"""How a lock of the port is written in each dialect, and the statement values that carry a name for transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Executable, Select, Table
+
+from dpone_provider.application.ports.ledger import Lock
+
+MSSQL_HINTS = {
+    # Under RCSI a plain read would see old versions: every guard reads the committed row itself.
+    Lock.NONE: "WITH (READCOMMITTEDLOCK)",
+    Lock.SHARE: "WITH (REPEATABLEREAD, ROWLOCK)",
+    Lock.UPDATE: "WITH (UPDLOCK, ROWLOCK)",
+    Lock.EXCLUSIVE: "WITH (XLOCK, ROWLOCK)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of the ledger; ``name`` says in words what it does, for hooks and transcripts."""
+
+    name: str
+    sql: Executable
+
+
+def read(name: str, sql: Select[Any]) -> Statement:
+    """Return a read that keeps no lock; it hints every table that it names."""
+    for table in sql.get_final_froms():
+        for part in _tables(table):
+            sql = sql.with_hint(part, MSSQL_HINTS[Lock.NONE], "mssql")
+    return Statement(name, sql)
+
+
+def lockable(name: str, sql: Select[Any], table: Table) -> Mapping[Lock, Statement]:
+    """Return the read of one table's rows under each lock; rows are locked in the order that ``sql`` gives them."""
+    locked = {
+        Lock.NONE: sql,
+        Lock.SHARE: sql.with_for_update(read=True),
+        Lock.UPDATE: sql.with_for_update(key_share=True),
+        Lock.EXCLUSIVE: sql.with_for_update(),
+    }
+    return {
+        lock: Statement(
+            name if lock is Lock.NONE else f"{name}, {lock} lock", select.with_hint(table, MSSQL_HINTS[lock], "mssql")
+        )
+        for lock, select in locked.items()
+    }
+
+
+def _tables(source: Any) -> list[Any]:
+    return [source] if not hasattr(source, "left") else [*_tables(source.left), *_tables(source.right)]

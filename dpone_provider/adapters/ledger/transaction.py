@@ -1,0 +1,23 @@
+"""The ledger's transaction: the parts put together over one session."""
+
+from __future__ import annotations
+
+from dpone_provider.adapters.ledger.attempts import AttemptRows
+from dpone_provider.adapters.ledger.gates import GateRows
+from dpone_provider.adapters.ledger.occurrences import OccurrenceRows
+from dpone_provider.adapters.ledger.publications import PublicationRows
+from dpone_provider.adapters.ledger.session import Session
+from dpone_provider.adapters.ledger.slots import SlotRows
+
+
+class SqlTransaction(OccurrenceRows, SlotRows, AttemptRows, GateRows, PublicationRows):
+    """Implements ``LedgerTransaction`` over SQLAlchemy Core.
+
+    ``handle`` is the driver's own connection (``psycopg.Connection`` on PostgreSQL), inside this transaction: whoever
+    uses it sends statements only, and neither commits nor rolls back.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Speak through ``session``."""
+        self.session = session
+        self.handle: object = session.connection.connection.driver_connection
