@@ -196,7 +196,7 @@ class CompositionActivationCoordinator:
         return tuple(seen)
 
     def _raise_marks(self, enrolments: Sequence[tuple[str, Enrolment]], parent: Parent) -> None:
-        sequence = require(self.ledger, "read", LedgerTransaction.next_sequence, self._deadline())
+        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), self._deadline())
         for reference, _ in enrolments:
             connection = parent.registry.connection(reference)
             if connection is not None:

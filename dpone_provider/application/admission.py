@@ -158,7 +158,7 @@ class Admitter:
     def _enrolments(
         self, landings: Iterable[Landing], authority: Authority, deadline: Deadline
     ) -> dict[str, tuple[Connection, PhysicalCatalog, Enrolment]]:
-        sequence = require(self.ledger, "read", LedgerTransaction.next_sequence, deadline)
+        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
         found: dict[str, tuple[Connection, PhysicalCatalog, Enrolment]] = {}
         for landing in landings:
             connection = landing.footprint.target

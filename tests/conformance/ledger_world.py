@@ -1,7 +1,7 @@
 """A small world for everything that needs a ledger with something in it: builders, and the protocol's own steps.
 
-Two environments on one database with three relations. Names are short so that transcripts read well; ids are derived, so
-that the same call gives the same id.
+Two environments on one database with three relations. Names are short so that transcripts read well; ids are derived,
+so that the same call gives the same id.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class Ledger(Protocol):
 
         Raises:
             DponeError: Failed; a guarded write met other rows than were read, or a law of the database refused a write.
-                Its reason names the law. Whatever else ``script`` raises passes through; the transaction is rolled back.
+                Its reason names the law. Whatever else ``script`` raises passes through, after a rollback.
         """
 
     def afresh(self) -> Ledger:
