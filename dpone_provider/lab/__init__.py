@@ -15,19 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpone_provider.lab.admin_script import run_admin_script
     from dpone_provider.lab.clickhouse_users import ClickhouseUser
+    from dpone_provider.lab.condition import LabCondition, LabStatus, down, read_state, status
     from dpone_provider.lab.databases import LabDatabase, fresh_database
     from dpone_provider.lab.flights import load_flights
-    from dpone_provider.lab.lifecycle import (
-        LabCondition,
-        LabStatus,
-        clickhouse_only,
-        down,
-        postgres_only,
-        read_state,
-        running,
-        status,
-        up,
-    )
+    from dpone_provider.lab.lifecycle import clickhouse_only, postgres_only, running, up
     from dpone_provider.lab.state import EngineState, LabState
 
 __all__ = [
@@ -52,6 +43,7 @@ __all__ = [
 _HOMES = {
     "admin_script": ("run_admin_script",),
     "clickhouse_users": ("ClickhouseUser",),
+    "condition": ("LabCondition", "LabStatus", "down", "read_state", "status"),
     "databases": ("LabDatabase", "fresh_database"),
     "flights": ("load_flights",),
     "state": ("EngineState", "LabState"),

@@ -7,6 +7,7 @@ PostgreSQL refuses to start as root, and no engine here needs root. A lab starte
 from __future__ import annotations
 
 import os
+import platform
 import pwd
 import subprocess
 from dataclasses import dataclass
@@ -39,8 +40,18 @@ def engine_account() -> EngineAccount:
     """Return the account for engines started by this process.
 
     Raises:
-        DponeError: started by root, and the system has no account ``nobody``.
+        DponeError: not on Linux; or started by root, and the system has no account ``nobody``.
     """
+    if platform.system() != "Linux":
+        unwind(
+            refuse(
+                "lab_needs_linux",
+                "the lab",
+                found=platform.system(),
+                allowed="Linux: the engines are tied to their supervisor by its kernel",
+                next_command="run the command on Linux, for example in a container",
+            )
+        )
     uid = os.geteuid()
     if uid != 0:
         return EngineAccount(name=f"uid {uid}", uid=uid, gid=os.getegid(), switched=False)

