@@ -34,4 +34,5 @@ def sessions_observed(observation: SessionObservation) -> dict[str, Json]:
         "transactions": list(observation.transactions),
         "observer_sees_every_session": not observation.blind,
         "observation_digest": observation.evidence_digest,
+        **({"unverified": list(observation.unverified)} if observation.unverified else {}),
     }

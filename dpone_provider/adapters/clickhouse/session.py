@@ -78,13 +78,11 @@ class Session:
         self._client: HttpClient | None = None
 
     def rows(
-        self, sql: str, parameters: Mapping[str, Any] | None = None, *, settings: Mapping[str, Any] | None = None
+        self, sql: str, parameters: Mapping[str, Any] | None = None, *, seconds: float | None = None
     ) -> list[tuple[Any, ...]]:
-        """Run one read and return its rows."""
+        """Run one read (or KILL, which answers with rows) and return its rows."""
         with _translated():
-            result = self._connected().query(
-                sql, parameters=dict(parameters or {}), settings=READ_SETTINGS | dict(settings or {})
-            )
+            result = self._connected(seconds).query(sql, parameters=dict(parameters or {}), settings=READ_SETTINGS)
             return [tuple(row) for row in result.result_rows]
 
     def mutate(

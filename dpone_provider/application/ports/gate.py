@@ -38,7 +38,8 @@ class SessionObservation:
 
     ``sessions`` and ``transactions`` are in words (pid, state, since); ``half_open`` are logins under way that were
     there when the disabling was read back and can't be attributed yet. ``blind`` means that the observer could not
-    prove, in the same statement, that it may see every session: then nothing may be concluded.
+    prove, in the same statement, that it may see every session: then nothing may be concluded. ``unverified`` says in
+    words what no poll of this engine can show (the lab's ClickHouse cannot refuse a later login).
     """
 
     principal: Principal
@@ -47,6 +48,7 @@ class SessionObservation:
     transactions: tuple[str, ...]
     blind: bool
     evidence_digest: Digest
+    unverified: tuple[str, ...] = ()
 
     @property
     def quiescent(self) -> bool:
