@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from dpone_provider.documents.canonical import Path, canonical_bytes, json_path
 from dpone_provider.documents.model import Document, Part
 from dpone_provider.documents.strict import RESTORE, Json, parse
-from dpone_provider.domain.outcomes import Refused, refuse
+from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 AnyDocument = TypeVar("AnyDocument", bound=Document)
@@ -77,11 +77,24 @@ def validated(model: type[AnyPart], value: Json, where: str, next_command: str =
         return model.model_validate_json(canonical_bytes(value), by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        return _refusal_of(details[0], len(details) - 1, value, where, next_command)
+        path = _path_in(value, details[0]["loc"], details[0]["type"])
+        return _refusal_of(details[0], len(details) - 1, path, where, next_command)
 
 
-def _refusal_of(error: ErrorDetails, more: int, value: Json, where: str, next_command: str) -> Refused:
-    path = _path_in(value, error["loc"], error["type"])
+def built(model: type[AnyPart], where: str, fields: Mapping[str, object], next_command: str) -> AnyPart:
+    """Return a part made of values that people wrote, by Python or JSON names; ``where`` names them in messages.
+
+    Raises:
+        DponeError: Refused: the values contradict each other or the model.
+    """
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise DponeError(_refusal_of(details[0], len(details) - 1, details[0]["loc"], where, next_command)) from None
+
+
+def _refusal_of(error: ErrorDetails, more: int, path: Path, where: str, next_command: str) -> Refused:
     also = f" (and {more} more)" if more else ""
     match error["type"]:
         case "missing":
