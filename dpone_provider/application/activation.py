@@ -120,7 +120,7 @@ class CompositionActivationCoordinator:
             lambda tx: promotion.prepare(tx, occurrence_id, _receipt_writer(request)),
             self._deadline(),
         )
-        prepared = require(self.ledger, "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline())
+        prepared = require(self.ledger.afresh(), "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline())
         self._raise_marks(enrolments, parent)
         return prepared
 

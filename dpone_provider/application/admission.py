@@ -32,7 +32,7 @@ from dpone_provider.documents.activation_request import (
     RequestedWorkload,
 )
 from dpone_provider.documents.connection_registry import Connection, Fact
-from dpone_provider.domain.collision import WorkloadRelation, collisions
+from dpone_provider.domain.collision import WorkloadRelation, collisions, refusal_of
 from dpone_provider.domain.identity import (
     Digest,
     Incarnation,
@@ -297,9 +297,9 @@ def _require_no_collision(landings: Iterable[Landing], by_database: Mapping[tupl
                     relation_class=classes[written],
                 )
             )
-    found = collisions(owned)
-    if found:
-        raise DponeError(found[0].refusal())
+    refused = refusal_of(collisions(owned))
+    if refused is not None:
+        raise DponeError(refused)
 
 
 def _slots(target: ObservedTarget) -> tuple[Slot, ...]:

@@ -38,8 +38,8 @@ class Executed:
 class Workload(Protocol):
     """The part of an attempt that differs from cell to cell."""
 
-    grants: Mapping[ServiceId, GrantPlan]
-    """What the login on each written service may do."""
+    def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
+        """Return what the login on each written service may do."""
 
     def begin(self, attempt: Attempt, deadline: Deadline) -> Failure | None:
         """Before any login exists: bind the target, journal the intent, create what is staged."""
@@ -169,10 +169,8 @@ class AttemptRunner:
             begun = workload.begin(attempt, deadline)
             if begun is not None:
                 return Executed(begun, {})
-            logins = {
-                service_id: self._issue(attempt, service_id, workload.grants[service_id], deadline)
-                for service_id in attempt.services
-            }
+            grants = workload.grants(attempt)
+            logins = {one: self._issue(attempt, one, grants[one], deadline) for one in attempt.services}
             return workload.execute(attempt, logins, deadline)
         except DponeError as error:
             return Executed(error.failure, {})

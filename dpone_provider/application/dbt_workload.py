@@ -37,8 +37,12 @@ class DbtWorkload:
     runner: DbtRunner
     child_of: ChildOf
     looking: DbtObserver
-    grants: Mapping[ServiceId, GrantPlan]
+    plan: GrantPlan
     progress: NodeProgress
+
+    def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
+        """Return membership in the writer role of each schema that it may write."""
+        return {self.service_id: self.plan}
 
     def begin(self, attempt: Attempt, deadline: Deadline) -> Failure | None:
         """Nothing precedes a dbt run: its targets are its own to build."""

@@ -44,8 +44,12 @@ class TransferWorkload:
     ledger: Ledger
     children: ChildRunner
     child_of: ChildOf
-    grants: Mapping[ServiceId, GrantPlan]
+    plan_of: Callable[[PublishJob], GrantPlan]
     progress: Progress
+
+    def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
+        """Return what its one login may do: write the target's schema, or its own staged table only."""
+        return {self.service_id: self.plan_of(self.job_of(attempt))}
 
     def begin(self, attempt: Attempt, deadline: Deadline) -> Failure | None:
         """Bind the target, journal the intent with both identities and the verb, create what is staged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpone_provider.application.attempt import AttemptTimes
@@ -26,7 +26,7 @@ class Settings:
     dbt_python: Path | None = None
     child_user: int | None = None
     grace: float = 1.0
-    times: AttemptTimes = AttemptTimes()
+    times: AttemptTimes = field(default_factory=AttemptTimes)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings | Refused:

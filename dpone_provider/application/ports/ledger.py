@@ -29,7 +29,7 @@ from dpone_provider.domain.identity import (
     SlotId,
 )
 from dpone_provider.domain.occurrence import Occurrence
-from dpone_provider.domain.outcomes import Busy, Refused, Unknown
+from dpone_provider.domain.outcomes import Busy, Failed, Refused, Unknown
 from dpone_provider.domain.publication import Publication
 from dpone_provider.domain.slot import Claim, Slot
 
@@ -232,7 +232,7 @@ class Ledger(Protocol):
 
     def run(
         self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
-    ) -> Result | Conflict | Busy | Refused | Unknown:
+    ) -> Result | Conflict | Refused | Busy | Failed | Unknown:
         """Run ``script`` in one transaction and commit, unless it returns a Refused, Busy, Failed or Unknown (any of
         them rolls back and is returned as it is).
 

@@ -1,0 +1,327 @@
+"""One process's whole runtime: ledger, cache, services and use cases of one environment, wired once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from dpone_provider.adapters.cache.deployments import FileDeploymentCache
+from dpone_provider.adapters.dbt.runner import DbtChildRunner
+from dpone_provider.adapters.ledger.ledger import PostgresLedger
+from dpone_provider.adapters.process.runner import GuardedChildren
+from dpone_provider.adapters.secrets.references import ReferencedCredentials
+from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.adapters.system.entropy import SystemEntropy
+from dpone_provider.application.activation import CompositionActivationCoordinator
+from dpone_provider.application.admission import Admitter
+from dpone_provider.application.attempt import AttemptReport, AttemptRunner
+from dpone_provider.application.drain import Drain
+from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
+from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.promotion import required_occurrence
+from dpone_provider.application.parent import Parent
+from dpone_provider.application.ports.cache import DeploymentCache
+from dpone_provider.application.ports.credentials import Credentials
+from dpone_provider.application.ports.gate import LoginGate
+from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction, Lock
+from dpone_provider.application.ports.process import TaskInstances
+from dpone_provider.application.ports.services import Services
+from dpone_provider.application.ports.time import Clock, Deadline, Entropy
+from dpone_provider.application.promotion import Promotion, PromotionOrder, PromotionReport
+from dpone_provider.application.reconcile import Reconciler, TableReconciliation
+from dpone_provider.application.recovery import RecoveredAttempt, Recovery
+from dpone_provider.application.status import EnvironmentStatus, environment_status
+from dpone_provider.assembly.gates import EnvironmentGates
+from dpone_provider.assembly.reach import authority_login
+from dpone_provider.assembly.services import RegistryServices
+from dpone_provider.assembly.settings import Settings
+from dpone_provider.assembly.workloads import WorkloadMaker
+from dpone_provider.domain.attempt import Attempt, AttemptState
+from dpone_provider.domain.identity import AirflowTry, AttemptBinding, AttemptId, Digest, OccurrenceId, ServiceId
+from dpone_provider.domain.occurrence import Occurrence
+from dpone_provider.domain.outcomes import DponeError, Failure, refuse
+
+Told = Callable[[str], None]
+Found = TypeVar("Found")
+SECONDS = 30.0
+NOWHERE = Path("/nonexistent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Everything that a command or a task of one environment needs."""
+
+    settings: Settings
+    ledger: Ledger
+    ledger_login: str
+    cache: DeploymentCache
+    credentials: Credentials
+    services: Services
+    task_instances: TaskInstances
+    clock: Clock
+    entropy: Entropy
+    told: Told
+    gates: Mapping[ServiceId, LoginGate] = field(repr=False)
+
+    # running
+
+    def run_workload(
+        self, occurrence_id: OccurrenceId, deployment_id: Digest, workload_id: str, tried: AirflowTry
+    ) -> AttemptReport | Failure:
+        """Run one attempt of one workload of one deployment, from admission to seal."""
+        parent = self.cache.read(self.settings.environment, deployment_id)
+        if not isinstance(parent, Parent):
+            return parent
+        if workload_id not in parent.packs:
+            return _no_workload(workload_id, deployment_id)
+        binding = AttemptBinding(
+            occurrence_id=occurrence_id,
+            constituent=parent.constituent_of(workload_id),
+            workload_id=workload_id,
+            pack_digest=parent.packs[workload_id].digest,
+            plan_digest=parent.task_of(workload_id).plan_digest,
+            airflow=tried,
+        )
+        with tempfile.TemporaryDirectory(prefix="dpone-attempt-") as directory:
+            try:
+                workload = self._maker().make(parent, workload_id, Path(directory))
+            except DponeError as error:
+                return error.failure
+            return self._runner().run(self.settings.environment, binding, workload)
+
+    def observer_of(self, attempt: Attempt) -> OutcomeObserver:
+        """Return who decides an attempt of any occurrence, from its own deployment in the cache.
+
+        Raises:
+            DponeError: Refused when this machine's cache does not hold that deployment.
+        """
+        parent = self.parent_of(attempt.binding.occurrence_id)
+        return self._maker().make(parent, attempt.binding.workload_id, NOWHERE).observer(attempt, None)
+
+    def parent_of(self, occurrence_id: OccurrenceId) -> Parent:
+        """Return the deployment of an occurrence, as the cache holds it."""
+        occurrence = self._read(lambda tx: required_occurrence(tx, occurrence_id, Lock.NONE))
+        return settled(self.cache.read(occurrence.environment, occurrence.deployment_id))
+
+    # promoting
+
+    @property
+    def coordinator(self) -> CompositionActivationCoordinator:
+        """The coordinator of this authority."""
+        return CompositionActivationCoordinator(
+            ledger=self.ledger,
+            services=self.services,
+            drain=self._drain(),
+            clock=self.clock,
+            entropy=self.entropy,
+        )
+
+    def promote(self, order: PromotionOrder) -> PromotionReport | Failure:
+        """Run one promotion: ``cache-sync``."""
+        promotion = Promotion(
+            cache=self.cache,
+            admitter=Admitter(ledger=self.ledger, services=self.services),
+            coordinator=self.coordinator,
+            clock=self.clock,
+            ledger_login=self.ledger_login,
+        )
+        return promotion.run(order, self.told)
+
+    def abandon(self, occurrence_id: OccurrenceId, drain_timeout: float) -> Occurrence:
+        """PREPARED → RETIRING → RETIRED."""
+        return self.retire(occurrence_id, drain_timeout)
+
+    def retire(self, occurrence_id: OccurrenceId, drain_timeout: float) -> Occurrence:
+        """Stop, drain and release an occurrence for good.
+
+        Raises:
+            DponeError: Refused for an attempt in COMMIT_UNKNOWN, Busy when the drain takes longer.
+        """
+        coordinator = self.coordinator
+        coordinator.begin_retirement(occurrence_id)
+        deadline = Deadline.after(self.clock, drain_timeout)
+        return coordinator.finalize_retirement(occurrence_id, deadline, self.told)
+
+    # looking and mending
+
+    def status(self) -> EnvironmentStatus:
+        """Return what stands, and what blocks."""
+        return environment_status(self.ledger, self.cache, self.clock, self.settings.environment)
+
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        """Return the environment's occurrences, newest first."""
+        return self._read(lambda tx: tx.occurrences(self.settings.environment))
+
+    def attempts(self, *, unresolved_only: bool, limit: int) -> tuple[Attempt, ...]:
+        """Return the environment's attempts, newest first."""
+        return self._read(
+            lambda tx: tx.attempts(environment=self.settings.environment, unresolved_only=unresolved_only, limit=limit)
+        )
+
+    def attempt_with_evidence(self, start: AttemptId) -> tuple[AttemptRecord, tuple[bytes, ...]]:
+        """Return one attempt, by its id or a unique start of it, with its evidence documents."""
+        attempt_id = self.attempt_id(start)
+        record = self._front_door().record(attempt_id, Deadline.after(self.clock, SECONDS))
+        return record, self._read(lambda tx: tx.evidence(attempt_id))
+
+    def attempt_id(self, start: str) -> AttemptId:
+        """Return the id that begins with ``start``.
+
+        Raises:
+            DponeError: Refused when there is none, or more than one.
+        """
+        if len(start) == 64:
+            return AttemptId(start)
+        known = self._read(lambda tx: tx.attempts(environment=None, unresolved_only=False, limit=100_000))
+        found = [one.attempt_id for one in known if one.attempt_id.startswith(start)]
+        if len(found) != 1:
+            raise DponeError(_not_one_attempt(start, len(found)))
+        return found[0]
+
+    def recover_dead(self) -> tuple[RecoveredAttempt, ...]:
+        """Take the front door for every dead attempt of the environment."""
+        return self._recovery().recover_dead(self.settings.environment)
+
+    def recover_on_word(self, start: AttemptId) -> RecoveredAttempt:
+        """Take the front door for one attempt on the operator's word."""
+        return self._recovery().recover_on_word(self.attempt_id(start))
+
+    def reconcile_attempt(self, start: AttemptId) -> Attempt:
+        """Settle an unknown attempt by what the evidence shows now."""
+        return self._recovery().reconcile(self.attempt_id(start))
+
+    def judge_attempt(self, start: AttemptId, outcome: AttemptState, *, because: str, by: str) -> Attempt:
+        """Settle an unknown attempt by an operator's recorded judgement."""
+        return self._recovery().judge(self.attempt_id(start), outcome, because=because, by=by)
+
+    def reconcile_tables(self) -> Iterator[TableReconciliation]:
+        """Compare every transfer's source and target of the current deployment, row by row.
+
+        Raises:
+            DponeError: Refused when this machine has no current deployment.
+        """
+        return Reconciler(services=self.services).run(self.current())
+
+    def current(self) -> Parent:
+        """Return the deployment that this machine's pointer names."""
+        pointer = settled(self.cache.pointer(self.settings.environment))
+        if pointer is None:
+            raise DponeError(_no_pointer(self.settings.environment))
+        return settled(self.cache.read(self.settings.environment, pointer.deployment_id))
+
+    def _read(self, read: Callable[[LedgerTransaction], Found]) -> Found:
+        return require(self.ledger, "read", read, Deadline.after(self.clock, SECONDS))
+
+    def _maker(self) -> WorkloadMaker:
+        return WorkloadMaker(
+            ledger=self.ledger,
+            services=self.services,
+            credentials=self.credentials,
+            children=GuardedChildren(self.told),
+            dbt=DbtChildRunner(self.settings.dbt_python),
+            seconds=self.settings.times.execution,
+            child_user=self.settings.child_user,
+            told=self.told,
+        )
+
+    def _front_door(self) -> FrontDoor:
+        return FrontDoor(ledger=self.ledger, gates=self.gates, clock=self.clock, grace=self.settings.grace)
+
+    def _runner(self) -> AttemptRunner:
+        return AttemptRunner(
+            ledger=self.ledger,
+            gates=self.gates,
+            front_door=self._front_door(),
+            observer_of=self.observer_of,
+            task_instances=self.task_instances,
+            clock=self.clock,
+            times=self.settings.times,
+        )
+
+    def _drain(self) -> Drain:
+        return Drain(
+            ledger=self.ledger,
+            front_door=self._front_door(),
+            observer_of=self.observer_of,
+            task_instances=self.task_instances,
+            clock=self.clock,
+            closing=self.settings.times.closing,
+        )
+
+    def _recovery(self) -> Recovery:
+        return Recovery(
+            ledger=self.ledger,
+            front_door=self._front_door(),
+            observer_of=self.observer_of,
+            task_instances=self.task_instances,
+            clock=self.clock,
+            closing=self.settings.times.closing,
+        )
+
+
+def runtime_of(settings: Settings, told: Told, task_instances: TaskInstances | None = None) -> Runtime:
+    """Return the runtime of one environment; nothing is connected yet.
+
+    Raises:
+        DponeError: Refused when the authority's reference cannot be resolved.
+    """
+    credentials = ReferencedCredentials()
+    entropy = SystemEntropy()
+    clock = SystemClock()
+    at = authority_login(credentials, settings.authority_connection_ref)
+    cache = FileDeploymentCache(settings.cache_root)
+    services = RegistryServices(
+        credentials=credentials, entropy=entropy, clock=clock, control_schema=settings.control_schema
+    )
+    return Runtime(
+        settings=settings,
+        ledger=PostgresLedger(at.endpoint, at.credential, clock, control_schema=settings.control_schema),
+        ledger_login=at.credential.user,
+        cache=cache,
+        credentials=credentials,
+        services=services,
+        task_instances=task_instances or _task_instances(),
+        clock=clock,
+        entropy=entropy,
+        told=told,
+        gates=EnvironmentGates(cache, settings.environment, services),
+    )
+
+
+def _task_instances() -> TaskInstances:
+    from dpone_provider.adapters.airflow_metadata.task_instances import AirflowTaskInstances
+
+    return AirflowTaskInstances()
+
+
+def _no_workload(workload_id: str, deployment_id: Digest) -> Failure:
+    return refuse(
+        "no_such_workload",
+        f"workload {workload_id}",
+        found=f"no such workload in deployment {deployment_id}",
+        allowed="a workload of the deployment that the task names",
+        next_command="trigger a new run",
+    )
+
+
+def _not_one_attempt(start: str, found: int) -> Failure:
+    return refuse(
+        "no_such_attempt" if found == 0 else "attempt_id_ambiguous",
+        f"attempt {start}",
+        found=f"{found} attempts whose id begins so",
+        allowed="exactly one",
+        next_command="dpone attempt list",
+    )
+
+
+def _no_pointer(environment: str) -> Failure:
+    return refuse(
+        "no_current_deployment",
+        f"environment {environment}",
+        found="no current pointer in this machine's cache",
+        allowed="a promoted deployment",
+        next_command="dpone airflow cache-sync",
+    )
