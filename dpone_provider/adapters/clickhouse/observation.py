@@ -84,11 +84,11 @@ class Observer:
 
     def databases(self, names: Iterable[str]) -> tuple[DatabaseRow, ...]:
         """Return those of the databases that exist."""
-        return tuple(_database(row) for row in self._seen("databases", {"databases": sorted(names)}))
+        return tuple(_database(row) for row in self._seen(STATEMENTS["databases"], {"databases": sorted(names)}))
 
     def tables(self, databases: Iterable[str]) -> tuple[TableRow, ...]:
         """Return everything that stands in the databases."""
-        return tuple(_table(row) for row in self._seen("tables", {"databases": sorted(databases)}))
+        return tuple(_table(row) for row in self._seen(STATEMENTS["tables"], {"databases": sorted(databases)}))
 
     def standing(self, statement: str, target: Relation, staging: str, prefix: str) -> tuple[TableRow, ...]:
         """Return what has the target's name, and what in the staging database has a name that begins so."""
@@ -109,11 +109,11 @@ class Observer:
         """Return every view, dictionary and forwarding table of the server."""
         tables = [
             Reference(database=row[0], name=row[1], engine=row[2], definition=row[3])
-            for row in self._seen("readers_and_writers", {})
+            for row in self._seen(STATEMENTS["readers_and_writers"], {})
         ]
         dictionaries = [
             Reference(database=row[0], name=row[1], engine="Dictionary", definition=row[2])
-            for row in self._seen("dictionaries", {})
+            for row in self._seen(STATEMENTS["dictionaries"], {})
         ]
         return (*tables, *dictionaries)
 
@@ -123,11 +123,15 @@ class Observer:
 
     def row_policies(self, databases: Iterable[str]) -> list[tuple[str, str, str]]:
         """Return (database, table or '', name) of each row policy."""
-        return [(row[0], row[1], row[2]) for row in self._seen("row_policies", {"databases": sorted(databases)})]
+        return [
+            (row[0], row[1], row[2]) for row in self._seen(STATEMENTS["row_policies"], {"databases": sorted(databases)})
+        ]
 
     def mutations(self, databases: Iterable[str]) -> list[tuple[str, str, str]]:
         """Return (database, table, id) of each mutation that is not done."""
-        return [(row[0], row[1], row[2]) for row in self._seen("mutations", {"databases": sorted(databases)})]
+        return [
+            (row[0], row[1], row[2]) for row in self._seen(STATEMENTS["mutations"], {"databases": sorted(databases)})
+        ]
 
     def clusters(self) -> tuple[str, ...]:
         """Return the clusters of several hosts that this server is part of."""
@@ -136,11 +140,11 @@ class Observer:
 
     def grants(self) -> tuple[Grant, ...]:
         """Return every grant and revoke."""
-        return tuple(_grant(json.loads(line)) for line in self._seen("grants", {}))
+        return tuple(_grant(json.loads(line)) for line in self._seen(STATEMENTS["grants"], {}))
 
     def role_holders(self) -> dict[str, frozenset[str]]:
         """Return for each role everybody who holds it, directly or through another role."""
-        return closure((row[0], row[1] or row[2]) for row in self._seen("role_grants", {}))
+        return closure((row[0], row[1] or row[2]) for row in self._seen(STATEMENTS["role_grants"], {}))
 
     def current_user(self) -> str:
         """Return whom the server takes us for."""
@@ -148,7 +152,7 @@ class Observer:
         return str(name)
 
     def _seen(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
-        sql = with_names(STATEMENTS.get(statement, statement), {"sees_everything": Sql(STATEMENTS["sees_everything"])})
+        sql = with_names(statement, {"sees_everything": Sql(STATEMENTS["sees_everything"])})
         ((sees, rows),) = self._session.rows(sql, parameters)
         if not sees:
             raise Blind(self._session.server.credential.user)
