@@ -18,7 +18,8 @@ from dpone_provider.domain.secret import Secret
 class ChildCommand:
     """What to run. ``environment`` is the whole environment, nothing is inherited; ``secret_environment`` joins it and
     is never logged. ``standard_input`` is the first line sent to the child (JSON, may hold secrets); the pipe stays
-    open for later answers. ``user`` is another uid to run under, or None."""
+    open for later answers. ``user`` is another uid to run under, or None; it is given ``directory`` with all in it. ``masked``:
+    secrets beyond the environment's that must not appear in the log, whatever the child prints."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -26,13 +27,18 @@ class ChildCommand:
     standard_input: Secret | None
     directory: Path
     user: int | None = None
+    masked: Sequence[Secret] = ()
 
 
 class ChildProcess(Protocol):
     """A running child: own session and process group, killed with the parent, core dumps off."""
 
     def events(self) -> Iterator[Mapping[str, object]]:
-        """Yield the JSON lines of its event pipe as they come, until it ends; lines of its own output go to the log."""
+        """Yield the JSON objects of its event pipe as they come; lines of its own output go to the log.
+
+        Ends when the child has ended, so that ``exit_code`` is then known; an incomplete last line is dropped, and after
+        a line that is no JSON object nothing more is read.
+        """
 
     def answer(self, message: Mapping[str, object]) -> None:
         """Send one JSON line to the child's standard input; a child that is gone is not an error here."""
@@ -48,7 +54,11 @@ class ChildRunner(Protocol):
     """Starts children."""
 
     def start(self, command: ChildCommand, deadline: Deadline) -> AbstractContextManager[ChildProcess]:
-        """Start the child; leaving the block stops it, whatever happened. Past the deadline it is stopped."""
+        """Start the child; leaving the block stops it, whatever happened. Past the deadline it is stopped.
+
+        Raises:
+            DponeError: *failed*, the program could not be started; *refused*, another user was asked for without root.
+        """
 
 
 class TaskInstances(Protocol):
