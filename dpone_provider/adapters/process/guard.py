@@ -17,11 +17,25 @@ import os
 import resource
 import select
 import signal
-import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Job(TypedDict):
+        """What to start: the whole environment, where, as whom (None: as we are), for at most how many seconds."""
+
+        argv: list[str]
+        environment: dict[str, str]
+        directory: str
+        seconds: float
+        events: int
+        uid: int | None
+        gid: int | None
+
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -29,19 +43,6 @@ PR_SET_CHILD_SUBREAPER = 36
 GRACE_SECONDS = 3.0
 """Between SIGTERM and SIGKILL when the deadline passes or somebody ends the guard itself."""
 SWEEP_SECONDS = 0.002
-
-
-@dataclass(frozen=True)
-class Job:
-    """What to start: argv, the whole environment, where, as whom (None: as we are), for at most how many seconds."""
-
-    argv: list[str]
-    environment: dict[str, str]
-    directory: str
-    seconds: float
-    events: int
-    uid: int | None
-    gid: int | None
 
 
 def prctl(option: int, value: int) -> None:
@@ -53,7 +54,7 @@ def prctl(option: int, value: int) -> None:
 class Guard:
     """One child and everything that it starts."""
 
-    def __init__(self, control: socket.socket, wakeup: int, job: Job) -> None:
+    def __init__(self, control: int, wakeup: int, job: Job) -> None:
         """Start the child; ``wakeup`` becomes readable with every signal."""
         self.control = control
         self.wakeup = wakeup
@@ -61,7 +62,7 @@ class Guard:
         self.exit_code: int | None = None
         self.stopping = False
         self.kill_at = float("inf")
-        self.deadline = time.monotonic() + job.seconds
+        self.deadline = time.monotonic() + job["seconds"]
         self.child = start(job)
 
     def run(self) -> int:
@@ -78,19 +79,18 @@ class Guard:
         """Sleep until a signal, a command or the next instant that matters."""
         until = self.kill_at if self.stopping else self.deadline
         timeout = min(max(0.0, until - time.monotonic()), 3600.0)
-        control = self.control.fileno()
-        ready, _, _ = select.select([control, self.wakeup], [], [], timeout)
+        ready, _, _ = select.select([self.control, self.wakeup], [], [], timeout)
         if self.wakeup in ready:
             for number in os.read(self.wakeup, 512):
                 if number in (signal.SIGTERM, signal.SIGINT):
                     self.stop(GRACE_SECONDS)
-        if control in ready:
+        if self.control in ready:
             self.listen()
 
     def listen(self) -> None:
         """Obey what the controller says; when it says nothing any more, kill."""
         try:
-            data = self.control.recv(4096)
+            data = os.read(self.control, 4096)
         except ConnectionError:
             data = b""
         if not data:
@@ -157,7 +157,7 @@ def start(job: Job) -> int:
         try:
             become(job, parent)
         except OSError as error:
-            os.write(tell, f"{error.strerror}: {error.filename or job.argv[0]}".encode())
+            os.write(tell, f"{error.strerror}: {error.filename or job['argv'][0]}".encode())
         finally:
             os._exit(127)
     os.close(tell)
@@ -172,20 +172,20 @@ def start(job: Job) -> int:
 def become(job: Job, parent: int) -> None:
     """Turn into the child's command: own session, given user, given environment, dying with the guard."""
     os.setsid()
-    if job.uid is not None and job.gid is not None:
+    if job["uid"] is not None and job["gid"] is not None:
         os.setgroups([])
-        os.setgid(job.gid)
-        os.setuid(job.uid)
-    os.chdir(job.directory)
+        os.setgid(job["gid"])
+        os.setuid(job["uid"])
+    os.chdir(job["directory"])
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    os.set_inheritable(job.events, True)
+    os.set_inheritable(job["events"], True)
     # After the change of user, which clears it; a guard that died before this line is seen by the parent's number.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(127)
-    os.execve(job.argv[0], job.argv, job.environment)
+    os.execve(job["argv"][0], job["argv"], job["environment"])
 
 
 def prepare() -> int:
@@ -211,11 +211,11 @@ def release(events: int) -> None:
     os.close(null)
 
 
-def first_line(control: socket.socket) -> bytes:
+def first_line(control: int) -> bytes:
     """Read the job's line; nothing follows it before we have answered."""
     data = b""
     while not data.endswith(b"\n"):
-        more = control.recv(65536)
+        more = os.read(control, 65536)
         if not more:
             sys.exit(1)
         data += more
@@ -225,21 +225,21 @@ def first_line(control: socket.socket) -> bytes:
 def main(argv: list[str]) -> None:
     """Be the guard of one child."""
     wakeup = prepare()
-    control = socket.socket(fileno=int(argv[1]))
-    control.set_inheritable(False)
-    job = Job(**json.loads(first_line(control)))
-    os.set_inheritable(job.events, False)
+    control = int(argv[1])
+    os.set_inheritable(control, False)
+    job: Job = json.loads(first_line(control))
+    os.set_inheritable(job["events"], False)
 
     def say(message: dict[str, object]) -> None:
         with suppress(ConnectionError):
-            control.sendall(json.dumps(message).encode() + b"\n")
+            os.write(control, json.dumps(message).encode() + b"\n")
 
     try:
         guard = Guard(control, wakeup, job)
     except OSError as error:
         say({"problem": str(error)})
         sys.exit(1)
-    release(job.events)
+    release(job["events"])
     say({"started": guard.child})
     say({"ended": guard.run()})
 
