@@ -1,0 +1,1 @@
+"""PostgreSQL: catalog, gate, readers and writers over psycopg (statements) and ADBC (Arrow)."""

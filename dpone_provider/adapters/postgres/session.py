@@ -1,0 +1,155 @@
+"""One connection to PostgreSQL: opened with an endpoint and a credential, bounded by a deadline, never leaking either.
+
+Every psycopg exception is turned into one of ``errors`` outside of its ``except`` block, so that no traceback and no
+exception chain leads to the connection and its password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, PostgresError, ServerError
+from dpone_provider.adapters.postgres.watchdog import Watchdog
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
+
+Row = tuple[Any, ...]
+Parameters = Mapping[str, object]
+Raw = psycopg.Connection[Row]
+
+SSL_MODES: Final = {
+    TlsMode.DISABLED: "disable",
+    TlsMode.TRUST: "require",
+    TlsMode.VERIFY: "verify-full",
+    TlsMode.STRICT: "verify-full",
+}
+_LEAST_CONNECT_SECONDS = 2
+"""libpq takes no shorter time-out."""
+_NOT_NOW: Final = ("the database system is", "too many clients", "remaining connection slots")
+"""Refusals at login that say nothing about the login (libpq gives no SQLSTATE before a session exists)."""
+
+
+class Session:
+    """An open connection in autocommit. Its methods raise ``ServerError`` or ``AnswerLost``."""
+
+    def __init__(self, raw: Raw) -> None:
+        """Wrap a connection that somebody else opens and closes."""
+        self._raw = raw
+
+    def rows(self, statement: str | sql.Composed, parameters: Parameters | None = None) -> list[Row]:
+        """Run a statement that gives rows."""
+        failure: PostgresError
+        try:
+            return self._raw.execute(_query(statement), parameters).fetchall()
+        except psycopg.Error as error:
+            failure = told(error)
+        raise failure
+
+    def row(self, statement: str | sql.Composed, parameters: Parameters | None = None) -> Row:
+        """Run a statement that gives exactly one row."""
+        (only,) = self.rows(statement, parameters)
+        return only
+
+    def run(self, statement: str | sql.Composed, parameters: Parameters | None = None) -> str:
+        """Run a statement and return the server's tag for it, for example ``COMMIT`` or ``INSERT 0 5``."""
+        failure: PostgresError
+        try:
+            return self._raw.execute(_query(statement), parameters).statusmessage or ""
+        except psycopg.Error as error:
+            failure = told(error)
+        raise failure
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run a block in one transaction; inside another one, under a savepoint."""
+        failure: PostgresError
+        try:
+            with self._raw.transaction():
+                yield
+            return
+        except psycopg.Error as error:
+            failure = told(error)
+        raise failure
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open in which statements are accepted."""
+        return self._raw.info.transaction_status is TransactionStatus.INTRANS
+
+
+@contextmanager
+def session(endpoint: Endpoint, credential: Credential, *, purpose: str, deadline: Deadline) -> Iterator[Session]:
+    """Open a new connection, and close it at the end.
+
+    Statement and lock time-outs are what is left of the deadline now; ``purpose`` becomes the application name.
+
+    Raises:
+        LoginRefused: the server let the role not in.
+        AnswerLost: nobody answered.
+    """
+    raw = _opened(endpoint, credential, purpose, deadline)
+    try:
+        with Watchdog(raw.fileno(), deadline):
+            yield Session(raw)
+    finally:
+        with suppress(psycopg.Error):
+            raw.close()
+
+
+def borrowed(handle: object) -> Session | None:
+    """Return the session over a ledger transaction's handle, or None if it is no open transaction of psycopg's."""
+    if not isinstance(handle, psycopg.Connection):
+        return None
+    found = Session(handle)
+    return found if found.in_transaction else None
+
+
+def _opened(endpoint: Endpoint, credential: Credential, purpose: str, deadline: Deadline) -> Raw:
+    left = max(1, int(deadline.remaining() * 1000))
+    failure: PostgresError
+    try:
+        return psycopg.connect(
+            host=endpoint.host,
+            port=endpoint.port,
+            dbname=endpoint.database,
+            user=credential.user,
+            password=credential.password.reveal(),
+            sslmode=SSL_MODES[endpoint.tls],
+            connect_timeout=max(_LEAST_CONNECT_SECONDS, left // 1000),
+            application_name=purpose,
+            options=f"-c statement_timeout={left} -c lock_timeout={max(1, left * 9 // 10)}",
+            client_encoding="UTF8",
+            autocommit=True,
+        )
+    except psycopg.Error as error:
+        failure = _not_connected(str(error), credential)
+    raise failure
+
+
+def _not_connected(text: str, credential: Credential) -> PostgresError:
+    words = " ".join(scrubbed(text, credential).split())
+    if "FATAL:" in words and not any(busy in words for busy in _NOT_NOW):
+        return LoginRefused(words.partition("FATAL:")[2].partition("CONTEXT:")[0].strip())
+    return AnswerLost(words)
+
+
+def scrubbed(text: str, credential: Credential) -> str:
+    """Return a driver's words without the password, whatever part of a connection string they repeat."""
+    return text.replace(credential.password.reveal(), "***")
+
+
+def told(error: psycopg.Error) -> PostgresError:
+    """Return what an error of an open connection says, without the connection."""
+    if error.sqlstate is not None:
+        return ServerError(error.sqlstate, error.diag.message_primary or "no message")
+    return AnswerLost(" ".join(str(error).split()) or type(error).__name__)
+
+
+def _query(statement: str | sql.Composed) -> bytes | sql.Composed:
+    return statement.encode() if isinstance(statement, str) else statement

@@ -1,0 +1,45 @@
+"""Ends a connection whose server does not answer, at a deadline.
+
+psycopg waits for a server without a limit of its own. Server-side time-outs are set on every session and normally end
+a statement first; this is for a server that is stopped, or a network that swallows packets.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from dpone_provider.application.ports.time import Deadline
+
+GRACE_SECONDS = 0.5
+"""Left to the server's own time-outs, which give a better answer."""
+
+
+class Watchdog:
+    """While open, shuts down the socket behind a file descriptor when the deadline has passed."""
+
+    def __init__(self, file_descriptor: int, deadline: Deadline) -> None:
+        """Watch a socket's descriptor; it is duplicated, so that a number which is reused is never hit."""
+        self._socket = socket.socket(fileno=os.dup(file_descriptor))
+        self._timer = threading.Timer(deadline.remaining() + GRACE_SECONDS, self._bite)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        self._socket.close()
+
+    def _bite(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,86 @@
+"""Connections: bounded, and silent about what they were opened with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import traceback
+from dataclasses import replace
+
+import pytest
+
+from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, ServerError
+from dpone_provider.adapters.postgres.session import scrubbed, session
+from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.connection import Credential
+from dpone_provider.domain.secret import Secret
+from tests.adapters.postgres.enrolled import Enrolled
+
+pytestmark = pytest.mark.lab
+CLOCK = SystemClock()
+CANARY = "canary%zz' \\x=é"
+
+
+def soon(seconds: float = 10) -> Deadline:
+    return Deadline.after(CLOCK, seconds)
+
+
+def reachable(error: BaseException) -> str:
+    """Return everything that can be printed of an exception and of what it leads to."""
+    text = "".join(traceback.format_exception(error)) + repr(error) + repr(error.args)
+    for other in (error.__cause__, error.__context__):
+        text += repr(other) + (repr(vars(other)) if other is not None else "")
+    return text
+
+
+def test_a_wrong_password_is_a_refusal_that_does_not_repeat_it(enrolled: Enrolled) -> None:
+    wrong = Credential("dpone_controller", Secret(CANARY))
+    with pytest.raises(LoginRefused) as raised, session(enrolled.endpoint, wrong, purpose="t", deadline=soon()):
+        pass
+    assert "password authentication failed" in str(raised.value)
+    assert "canary" not in reachable(raised.value)
+
+
+def test_nobody_there_is_an_answer_lost(enrolled: Enrolled) -> None:
+    nowhere = replace(enrolled.endpoint, port=1)
+    secret = Credential("dpone_controller", Secret(CANARY))
+    with pytest.raises(AnswerLost) as raised, session(nowhere, secret, purpose="t", deadline=soon()):
+        pass
+    assert "canary" not in reachable(raised.value)
+
+
+def test_an_error_of_the_server_keeps_its_code_and_leads_nowhere(enrolled: Enrolled) -> None:
+    with session(enrolled.endpoint, enrolled.controller, purpose="t", deadline=soon()) as own:
+        with pytest.raises(ServerError) as raised:
+            own.rows("SELECT 1/0")
+        assert raised.value.sqlstate == "22012"
+        assert enrolled.controller.password.reveal() not in reachable(raised.value)
+        assert own.rows("SELECT 1") == [(1,)]
+
+
+def test_a_statement_ends_at_the_deadline(enrolled: Enrolled) -> None:
+    began = time.monotonic()
+    with (
+        session(enrolled.endpoint, enrolled.controller, purpose="t", deadline=soon(0.4)) as own,
+        pytest.raises(ServerError) as raised,
+    ):
+        own.rows("SELECT pg_sleep(30)")
+    assert raised.value.timed_out
+    assert time.monotonic() - began < 5
+
+
+def test_a_server_that_stopped_is_given_up(enrolled: Enrolled) -> None:
+    with session(enrolled.endpoint, enrolled.controller, purpose="t", deadline=soon(1)) as own:
+        ((pid,),) = own.rows("SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(AnswerLost):
+                own.rows("SELECT 1")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_password_is_struck_out_of_any_text() -> None:
+    assert scrubbed("invalid token: s3cret", Credential("u", Secret("s3cret"))) == "invalid token: ***"
