@@ -37,7 +37,7 @@ def serve(library: ctypes.CDLL, *, config: str, start_sql: str) -> str | None:
     arguments = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
     result = library.chdb_query_cmdline(len(words), arguments)
     error = library.chdb_result_error(result) if result else b"no result"
-    return None if error is None else error.decode(errors="replace")
+    return None if error is None else error.decode(errors="replace").split(", Stack trace")[0]
 
 
 def main(argv: list[str]) -> int:

@@ -47,6 +47,10 @@ ISSUING_GRANTS = (
 """What a controller needs besides where users are made by SQL: to make them, and to hand on the right to one table."""
 BOOTSTRAP_GRANTS = ("SYSTEM LISTEN ON *.*",)
 """libchdb's own session is the passwordless ``default`` and cannot be another; it opens the port and does no more."""
+ONCE = "once"
+"""The quota of ``default``: one query in thirty years, which is the one that opens the port. Anybody can log in as
+``default`` over that port, and without the quota could close it again."""
+_THIRTY_YEARS_SECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ def pool_users(passwords: Mapping[str, Secret]) -> list[ClickhouseUser]:
 def users_xml(users: Iterable[ClickhouseUser]) -> str:
     """Return ``users.xml`` for libchdb: these users, loopback only, and the bootstrap user. It holds hashes only."""
     root, entries = _users_document()
-    ElementTree.SubElement(_entry(entries, BOOTSTRAP, BOOTSTRAP_GRANTS), "no_password")
+    ElementTree.SubElement(_entry(entries, BOOTSTRAP, BOOTSTRAP_GRANTS, quota=ONCE), "no_password")
     for user in users:
         entry = _entry(entries, user.name, user.grants)
         ElementTree.SubElement(entry, "password_sha256_hex").text = user.password_hash
@@ -114,8 +118,12 @@ def create_statements(user: ClickhouseUser, *, more: Sequence[str] = ()) -> list
 
 def _users_document() -> tuple[ElementTree.Element, ElementTree.Element]:
     root = ElementTree.Element("clickhouse")
-    for name in ("profiles", "quotas"):
-        ElementTree.SubElement(ElementTree.SubElement(root, name), "default")
+    ElementTree.SubElement(ElementTree.SubElement(root, "profiles"), "default")
+    quotas = ElementTree.SubElement(root, "quotas")
+    ElementTree.SubElement(quotas, "default")
+    interval = ElementTree.SubElement(ElementTree.SubElement(quotas, ONCE), "interval")
+    ElementTree.SubElement(interval, "duration").text = str(_THIRTY_YEARS_SECONDS)
+    ElementTree.SubElement(interval, "queries").text = "1"
     return root, ElementTree.SubElement(root, "users")
 
 
@@ -124,11 +132,13 @@ def _to(grant: str, user: str) -> str:
     return f"{grant.removesuffix(option)} TO {user}{option if grant.endswith(option) else ''}"
 
 
-def _entry(users: ElementTree.Element, name: str, grants: Iterable[str]) -> ElementTree.Element:
+def _entry(
+    users: ElementTree.Element, name: str, grants: Iterable[str], *, quota: str = "default"
+) -> ElementTree.Element:
     entry = ElementTree.SubElement(users, name)
     ElementTree.SubElement(ElementTree.SubElement(entry, "networks"), "ip").text = LOOPBACK
     ElementTree.SubElement(entry, "profile").text = "default"
-    ElementTree.SubElement(entry, "quota").text = "default"
+    ElementTree.SubElement(entry, "quota").text = quota
     granted = ElementTree.SubElement(entry, "grants")
     for grant in grants:
         ElementTree.SubElement(granted, "query").text = f"GRANT {grant}"
