@@ -24,7 +24,6 @@ _UUID_TEXT: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 def exact_string(array: pa.Array, logical: String, limits: TargetLimits) -> pa.Array | Offence:
     """From text, or from bytes that are UTF-8; without NUL where the engine has none; within the declared length."""
-    array = _decoded(array)
     if not (is_text(array.type) or is_bytes(array.type)):
         return wrong_arrow_type(array, f"Arrow string or binary for {logical}")
     try:
@@ -38,11 +37,6 @@ def exact_string(array: pa.Array, logical: String, limits: TargetLimits) -> pa.A
             limit = f"{limits.engine}: text without U+0000"
             return Offence(rule=Rule.NUL_CHARACTER, row=row, value=value_text(text, row), limit=limit)
     return text if logical.max_length is None else _within_length(text, logical.max_length, limits)
-
-
-def _decoded(array: pa.Array) -> pa.Array:
-    """A dictionary-encoded array as plain values."""
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _first_invalid_utf8(array: pa.Array) -> Offence:
@@ -93,15 +87,14 @@ def exact_uuid(array: pa.Array, logical: Uuid) -> pa.Array | Offence:
     The bytes' order cannot be told from the bytes: a reader of SQL Server, whose uniqueidentifier swaps the first three
     fields, must deliver text or reorder.
     """
-    found = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
-    if is_text(found.type):
-        return _uuid_from_text(found)
-    if not is_bytes(found.type):
+    if is_text(array.type):
+        return _uuid_from_text(array)
+    if not is_bytes(array.type):
         return wrong_arrow_type(array, f"Arrow fixed_size_binary[16], binary or string for {logical}")
-    row = pc.index(pc.not_equal(pc.binary_length(found), UUID_BYTES), True).as_py()
+    row = pc.index(pc.not_equal(pc.binary_length(array), UUID_BYTES), True).as_py()
     if row >= 0:
-        return Offence(rule=Rule.NOT_A_UUID, row=row, value=value_text(found, row), limit="16 bytes")
-    return found.cast(pa.binary()).cast(pa.binary(UUID_BYTES))
+        return Offence(rule=Rule.NOT_A_UUID, row=row, value=value_text(array, row), limit="16 bytes")
+    return array.cast(pa.binary()).cast(pa.binary(UUID_BYTES))
 
 
 def _uuid_from_text(text: pa.Array) -> pa.Array | Offence:

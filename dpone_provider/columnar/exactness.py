@@ -74,7 +74,15 @@ def exact_batch(batch: pa.RecordBatch, contract: RowContract, first_row: int = 0
 
 
 def exact_column(array: pa.Array, column: Column, limits: TargetLimits) -> pa.Array | Offence:
-    """Convert one column, or return its first offending value."""
+    """Convert one column, or return its first offending value.
+
+    Extension types are taken as their storage (ADBC marks PostgreSQL's numeric and uuid as opaque text and bytes), and
+    dictionaries as their values.
+    """
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if array.null_count and not column.nullable:
         row = pc.index(array.is_null(), True).as_py()
         return Offence(rule=Rule.NOT_NULL, row=row, value="NULL", limit="a value: the column is NOT NULL")

@@ -7,7 +7,7 @@ import random
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpone_provider.columnar.content_digest import (
@@ -32,11 +32,13 @@ def digest(rows: list[Row], columns: tuple[Column, ...] = EVERY_COLUMN, size: in
     return hasher.digest
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES))
 def test_the_slow_way_gives_the_same(rows: list[Row]) -> None:
     assert digest(rows) == ContentDigest(*slow_digest(EVERY_COLUMN, rows))
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES), st.randoms(use_true_random=False), st.integers(1, 5))
 def test_neither_order_nor_batches_matter(rows: list[Row], shuffler: random.Random, size: int) -> None:
     shuffled = rows.copy()
@@ -44,11 +46,13 @@ def test_neither_order_nor_batches_matter(rows: list[Row], shuffler: random.Rand
     assert digest(shuffled, size=size) == digest(rows)
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES), rows_of(*ALL_TYPES))
 def test_digests_of_parts_add_up(left: list[Row], right: list[Row]) -> None:
     assert digest(left) + digest(right) == digest(left + right)
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES, min_size=1), st.data())
 def test_a_duplicate_changes_it_and_a_pair_of_them_does_too(rows: list[Row], data: st.DataObject) -> None:
     again = data.draw(st.sampled_from(rows))

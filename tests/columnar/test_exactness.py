@@ -63,6 +63,11 @@ def refused(array: pa.Array, logical: str, limits: TargetLimits = POSTGRES) -> I
     return outcome
 
 
+def opaque(type_name: str, storage: pa.Array) -> pa.Array:
+    """A column as ADBC's PostgreSQL driver delivers types that Arrow does not have."""
+    return pa.ExtensionArray.from_storage(pa.opaque(storage.type, type_name, "PostgreSQL"), storage)
+
+
 EXACT: list[tuple[pa.Array, str, list[Any]]] = [
     (pa.array([True, None]), "boolean", [True, None]),
     (pa.array([0, 1, None], pa.uint8()), "boolean", [False, True, None]),
@@ -98,6 +103,9 @@ EXACT: list[tuple[pa.Array, str, list[Any]]] = [
     (pa.array([str(GUID), str(GUID).upper(), None]), "uuid", [GUID.bytes, GUID.bytes, None]),
     (pa.array([GUID.bytes], pa.uuid()), "uuid", [GUID.bytes]),
     (pa.array([GUID.bytes, None]), "uuid", [GUID.bytes, None]),
+    (opaque("numeric", pa.array(["1.50", None])), "decimal(5,2)", [Decimal("1.50"), None]),
+    (opaque("uuid", pa.array([GUID.bytes])), "uuid", [GUID.bytes]),
+    (pa.array([3, 3, None]).dictionary_encode(), "int8", [3, 3, None]),
     (pa.nulls(2), "decimal(5,2)", [None, None]),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpone_provider.columnar import buckets
@@ -175,6 +175,7 @@ def test_wrong_arguments() -> None:
         deviations(lambda: [pa.record_batch({"c0": pa.array([1])})], reading(ROWS), FLIGHT, [], 1)
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES), st.data())
 def test_every_type_against_plain_counting(rows: list[Row], data: st.DataObject) -> None:
     several = rows * 2

@@ -11,7 +11,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from dpone_provider.columnar.row_encoding import RowEncoding
 from tests.columnar.batches import ALL_TYPES, EVERY_COLUMN, Row, batch_of, columns_of, rows_of, slow_row_bytes
@@ -51,6 +51,7 @@ def test_heads_stand_before_all_variable_bytes() -> None:
     assert encoded.hex(" ", 1) == "00 00 00 02 01 07 00 00 00 01 61 62 01"
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES))
 def test_every_type_agrees_with_the_slow_way(rows: list[Row]) -> None:
     encoded = RowEncoding(EVERY_COLUMN).encode(batch_of(EVERY_COLUMN, rows))
@@ -58,6 +59,7 @@ def test_every_type_agrees_with_the_slow_way(rows: list[Row]) -> None:
     assert encoded.to_pylist() == [slow_row_bytes(EVERY_COLUMN, row) for row in rows]
 
 
+@settings(max_examples=50)
 @given(rows_of(*ALL_TYPES, min_size=3))
 def test_a_slice_encodes_as_its_rows(rows: list[Row]) -> None:
     encoded = RowEncoding(EVERY_COLUMN).encode(batch_of(EVERY_COLUMN, rows).slice(1, 1))
