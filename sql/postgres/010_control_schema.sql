@@ -438,11 +438,11 @@ CREATE VIEW edge (machine, before, after) AS VALUES
     ('publication', 'UNKNOWN', 'NOT_PUBLISHED');
 
 -- Refuse in the name of a law: what was found is the error's detail, what is allowed its hint.
-CREATE FUNCTION refuse(law text, subject text, found text, allowed text) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION refuse(law text, subject text, what text, allowed text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog AS $body$
 BEGIN
     RAISE EXCEPTION '%: %', law, subject
-        USING ERRCODE = 'DP001', CONSTRAINT = law, DETAIL = coalesce(found, 'nothing'), HINT = 'allowed: ' || allowed;
+        USING ERRCODE = 'DP001', CONSTRAINT = law, DETAIL = coalesce(what, 'nothing'), HINT = 'allowed: ' || allowed;
 END
 $body$;
 

@@ -43,9 +43,7 @@ def _may(name: str, kind: TypeEngine[Any]) -> Column[Any]:
 
 def _numbered(name: str, *, primary_key: bool) -> Column[Any]:
     """Return a column for which the server takes the next ledger sequence number."""
-    return Column(
-        name, BigInteger(), LEDGER_SEQUENCE, primary_key=primary_key, server_default=LEDGER_SEQUENCE.next_value()
-    )
+    return Column(name, BigInteger(), LEDGER_SEQUENCE, primary_key=primary_key, nullable=False)
 
 
 def _now(name: str) -> Column[Any]:
@@ -84,7 +82,7 @@ OCCURRENCE = Table(
     _may("predecessor_id", UUID_TEXT),
     _must("state", WORD),
     _may("generation", BigInteger()),
-    _must("ledger_sequence", BigInteger()),
+    _numbered("ledger_sequence", primary_key=False),
     _now("requested_at"),
 )
 
@@ -203,7 +201,7 @@ ATTEMPT_READ = Table(
 NODE_EVENT = Table(
     "node_event",
     METADATA,
-    _key("entered", BigInteger()),
+    _numbered("entered", primary_key=True),
     _must("attempt_id", HexId()),
     _must("node_id", NAME),
     _must("status", WORD),

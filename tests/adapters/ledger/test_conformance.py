@@ -1,0 +1,23 @@
+"""The ledger on PostgreSQL keeps the port's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dpone_provider.adapters.ledger.ledger import PostgresLedger
+from tests.conformance.installed_ledger import InstalledLedger
+from tests.conformance.ledger_suite import LedgerSuite
+
+
+@pytest.mark.lab
+class TestPostgresLedger(LedgerSuite):
+    """The suite, over a real server."""
+
+    @pytest.fixture
+    def ledger(self, installed_ledger: InstalledLedger) -> Iterator[PostgresLedger]:
+        """Give the controller's ledger."""
+        ledger = installed_ledger.ledger()
+        yield ledger
+        ledger.close()
