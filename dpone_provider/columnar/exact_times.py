@@ -1,8 +1,9 @@
 """Dates, times and timestamps into their canonical Arrow type, or the first one that has none.
 
-What cannot be seen here: a driver that has already wrapped a value. ADBC's PostgreSQL driver turns ``infinity`` dates
-and timestamps into ordinary ones and ``24:00`` into ``00:00``; its reader must refuse those in the query (for example
-``isfinite(column)``), before Arrow exists.
+A driver may have wrapped a value before Arrow exists, and a wrapped value that lands in the engine's range cannot be
+told from an honest one; a reader whose driver can do that must guard it in the query (``isfinite(column)``). What
+ADBC's PostgreSQL driver makes of ``infinity`` and ``-infinity`` (it adds the 30 years between the two epochs and
+overflows) lands before the first day of every engine here, and 24:00 arrives as 86,400 seconds: all are refused here.
 """
 
 from __future__ import annotations

@@ -291,6 +291,16 @@ def test_each_engine_has_its_own_instants() -> None:
     assert refused(raw_ticks(pa.timestamp("s"), edge + 1), "timestamp(9)", CLICKHOUSE).rule is Rule.TIMESTAMP_RANGE
 
 
+@pytest.mark.parametrize("limits", [POSTGRES, CLICKHOUSE, MSSQL], ids=lambda limits: limits.engine)
+def test_what_adbc_makes_of_infinity_lands_outside_every_engine(limits: TargetLimits) -> None:
+    # PostgreSQL sends the extreme integers; the driver (1.13) adds the days and microseconds from 1970 to 2000.
+    for wrapped in (-(2**31) + 10_957 - 1, -(2**31) + 10_957):
+        assert refused(raw_ticks(pa.date32(), wrapped), "date", limits).rule is Rule.DATE_RANGE
+    for wrapped in (-(2**63) + 946_684_800_000_000 - 1, -(2**63) + 946_684_800_000_000):
+        ticks = raw_ticks(pa.timestamp("us"), wrapped)
+        assert refused(ticks, "timestamp(6)", limits).rule is Rule.TIMESTAMP_RANGE
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_nan_and_infinities_only_where_the_engine_has_them(value: float) -> None:
     assert str(converted(pa.array([value]), "float64", CLICKHOUSE)) == str([value])
