@@ -17,6 +17,7 @@ from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.time import Clock, Deadline, Entropy
 from dpone_provider.documents.activation_receipt import CompositionActivationReceiptV1, SlotEpoch
 from dpone_provider.documents.activation_request import CompositionActivationRequestV1
+from dpone_provider.documents.reading import read
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import OccurrenceId, SlotId
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
@@ -166,7 +167,7 @@ class CompositionActivationCoordinator:
     def request_document(self, occurrence_id: OccurrenceId) -> CompositionActivationRequestV1:
         """Load the immutable request; it is never recomputed."""
         data = require(self.ledger, "read", lambda tx: tx.request_document(occurrence_id), self._deadline())
-        return CompositionActivationRequestV1.model_validate_json(data, strict=False)
+        return settled(read(CompositionActivationRequestV1, data, f"request of occurrence {occurrence_id}"))
 
     def _occurrence(self, occurrence_id: OccurrenceId) -> Occurrence:
         return require(

@@ -1,0 +1,84 @@
+"""``dpone lab up|status|down``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpone_provider import lab as labs
+from dpone_provider.cli.output import Output, format_option
+
+ROOT = click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".dpone/lab"),
+    show_default=True,
+    help="Where the lab keeps its state, credentials and logs.",
+)
+
+
+@click.group()
+def lab() -> None:
+    """Start, look at and stop the lab: real engines on loopback, with passwords made for the run."""
+
+
+@lab.command()
+@ROOT
+@format_option
+def up(root: Path, output_format: str) -> None:
+    """Start PostgreSQL and ClickHouse, load the sample's source data, enrol the targets; leave them running."""
+    from dpone_provider.lab.enrolment import enrol_once
+
+    output = Output(output_format)
+    state = output.run(lambda: labs.up(root, progress=output.told))
+    enrolled = output.run(lambda: enrol_once(state, progress=output.told))
+    output.result(
+        {"lab": _json(state), "environment_file": str(enrolled.environment_file), "authority": enrolled.authority_ref},
+        f"{_text(state)}\nenvironment file: {enrolled.environment_file}\n"
+        f"next: export DPONE_AUTHORITY_CONNECTION_REF={enrolled.authority_ref}",
+    )
+
+
+@lab.command()
+@ROOT
+@format_option
+def status(root: Path, output_format: str) -> None:
+    """Show whether the lab is up, and where its engines listen."""
+    output = Output(output_format)
+    seen = output.run(lambda: labs.status(root))
+    shown = _json(seen.state) if seen.state is not None else None
+    text = _text(seen.state) if seen.state is not None else f"lab at {seen.root}: {seen.condition}"
+    output.result({"condition": str(seen.condition), "lab": shown}, text)
+
+
+@lab.command()
+@ROOT
+@format_option
+def down(root: Path, output_format: str) -> None:
+    """Stop the engines and remove everything that the lab made; nothing is left running."""
+    output = Output(output_format)
+    output.run(lambda: labs.down(root))
+    output.result({"did": "down"}, f"lab at {root}: down")
+
+
+def _json(state: labs.LabState) -> dict[str, Any]:
+    engines = {"postgres": state.postgres, "clickhouse": state.clickhouse}
+    return {
+        "root": str(state.root),
+        "started_at": state.started_at,
+        "engines": {
+            name: {"host": one.host, "port": one.port, "version": one.version, "kind": one.kind, "pid": one.pid}
+            for name, one in engines.items()
+            if one is not None
+        },
+    }
+
+
+def _text(state: labs.LabState) -> str:
+    lines = [f"lab at {state.root}: up since {state.started_at}"]
+    for name, one in (("PostgreSQL", state.postgres), ("ClickHouse", state.clickhouse)):
+        if one is not None:
+            lines.append(f"  {name} {one.version} ({one.kind}) on {one.host}:{one.port}, pid {one.pid}")
+    return "\n".join(lines)
