@@ -9,12 +9,12 @@ from typing import Final, Never
 from dpone_provider.application.jobs import cell_of
 from dpone_provider.application.loading import LoadedConstituents
 from dpone_provider.application.parent import Pack
-from dpone_provider.documents.reading import built
 from dpone_provider.application.refusing import accepted
 from dpone_provider.documents.binding_set import Binding, BindingSetV1
 from dpone_provider.documents.connection_registry import Connection, ConnectionRegistryV1
 from dpone_provider.documents.environment import EnvironmentConnection, EnvironmentDatabase, EnvironmentV1
 from dpone_provider.documents.execution_pack import ExecutionPackV2
+from dpone_provider.documents.reading import built
 from dpone_provider.documents.transfer_pack import TransferPackV1
 from dpone_provider.domain.collision import WorkloadRelation, collisions, name_faults, refusal_of
 from dpone_provider.domain.footprint import Role

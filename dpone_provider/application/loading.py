@@ -12,13 +12,14 @@ from pathlib import PurePosixPath
 from typing import Final, Never
 
 from dpone_provider.application.derivation import ADAPTERS, Derived, derive, execution_job
-from dpone_provider.application.listing import Files, document_in
+from dpone_provider.application.listing import Files, document_in, require_listed
 from dpone_provider.application.parent import Pack
 from dpone_provider.application.plans import require_plans
 from dpone_provider.application.refusing import accepted
 from dpone_provider.documents.constituent import Constituent, PackEntry
 from dpone_provider.documents.dag_spec import DagSpecV1
 from dpone_provider.documents.dbt_manifest import DbtManifest, read_manifest
+from dpone_provider.documents.deployment import RELEASE_FILE
 from dpone_provider.documents.execution_pack import ExecutionPackV2
 from dpone_provider.documents.release import ReleaseV3
 from dpone_provider.documents.transfer_pack import GeneratedOrigin, TransferPackV1
@@ -71,6 +72,7 @@ def load_constituents(constituents: tuple[Constituent, ...], files: Files, where
     }
     used |= {entry.file for each in constituents for entry in each.dags}
     _require_used(files, used, where)
+    _require_safe_names(files, where)
     require_plans(constituents, packs, dags, where)
     return LoadedConstituents(packs=packs, dags=dags, derived=derived, manifests=manifests)
 
@@ -81,8 +83,9 @@ def load_release(files: Files, where: str) -> tuple[ReleaseV3, LoadedConstituent
     Raises:
         DponeError: Refused, as ``load_constituents``.
     """
-    release = document_in(ReleaseV3, files, "release.json", where)
-    rest = {path: data for path, data in files.items() if path != "release.json"}
+    release = document_in(ReleaseV3, files, RELEASE_FILE, where)
+    rest = {path: data for path, data in files.items() if path != RELEASE_FILE}
+    require_listed(rest, release.files, where)
     return release, load_constituents(release.constituents, rest, where)
 
 
@@ -164,6 +167,14 @@ def _dag(dag_id: str, file: str, kind: str, files: Files, where: str) -> DagSpec
 def _require_used(files: Files, used: set[str], where: str) -> None:
     for path in sorted(files.keys() - used):
         _contradiction("file_without_use", f"{where}: {path}", "a file that no pack and no DAG needs", "none such")
+
+
+def _require_safe_names(files: Files, where: str) -> None:
+    folded: dict[str, str] = {}
+    for path in sorted(files):
+        other = folded.setdefault(path.casefold(), path)
+        if other != path:
+            _contradiction("paths_unsafe_together", f"{where}: {path}", other, "paths that differ by more than case")
 
 
 def _contradiction(reason: str, subject: str, found: object, allowed: object) -> Never:

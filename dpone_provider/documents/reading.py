@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -92,6 +93,21 @@ def built(model: type[AnyPart], where: str, fields: Mapping[str, object], next_c
     except ValidationError as error:
         details = error.errors(include_url=False)
         raise DponeError(_refusal_of(details[0], len(details) - 1, details[0]["loc"], where, next_command)) from None
+
+
+@contextmanager
+def contradictions_refused(where: str, next_command: str) -> Iterator[None]:
+    """Unwind with a refusal when documents made within the block contradict themselves: names that people chose.
+
+    Raises:
+        DponeError: Refused.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        subject = f"{where}, {error.title}"
+        raise DponeError(_refusal_of(details[0], len(details) - 1, details[0]["loc"], subject, next_command)) from None
 
 
 def _refusal_of(error: ErrorDetails, more: int, path: Path, where: str, next_command: str) -> Refused:

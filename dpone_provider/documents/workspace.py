@@ -135,6 +135,9 @@ class WorkspaceV1(Document):
             workloads = [workload.id for workload in project.workloads]
             if len(set(workloads)) != len(workloads):
                 raise invalid(f"each workload id of {project.project} once")
+            for workload in project.workloads:
+                if len({publish.model for publish in workload.publish}) != len(workload.publish):
+                    raise invalid(f"each model once in publish of workload {workload.id}")
         if len({project.project for project in self.native}) != len(self.native):
             raise invalid("each dbt project once")
         return self
