@@ -59,21 +59,19 @@ def test_what_nobody_can_reach_is_asked_of_the_kernel(tmp_path: Path, anybodys: 
 
 @as_root
 @pytest.mark.lab
-def test_started_by_root_every_engine_runs_as_nobody(tmp_path: Path) -> None:
+def test_started_by_root_every_engine_runs_as_nobody(whole_lab: lab.LabState) -> None:
     nobody = engine_account()
     another = EngineAccount(name="another", uid=nobody.uid - 1, gid=nobody.gid - 1, switched=True)
-    with lab.running(tmp_path) as state:
-        assert state.postgres is not None
-        assert state.clickhouse is not None
-        for engine in (state.postgres, state.clickhouse):
-            status = Path(f"/proc/{engine.pid}/status").read_text()
-            fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-            assert fields["Uid"].split() == [str(nobody.uid)] * 4
-            assert fields["Gid"].split() == [str(nobody.gid)] * 4
-            assert fields["Groups"].split() == []
-            data = Path(engine.facts["data"])
-            assert data.stat().st_uid == nobody.uid
-            assert not can_reach(another, data)
+    for engine in (whole_lab.postgres, whole_lab.clickhouse):
+        assert engine is not None
+        status = Path(f"/proc/{engine.pid}/status").read_text()
+        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert fields["Uid"].split() == [str(nobody.uid)] * 4
+        assert fields["Gid"].split() == [str(nobody.gid)] * 4
+        assert fields["Groups"].split() == []
+        data = Path(engine.facts["data"])
+        assert data.stat().st_uid == nobody.uid
+        assert not can_reach(another, data)
 
 
 @as_root

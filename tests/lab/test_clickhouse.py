@@ -17,6 +17,7 @@ from dpone_provider.lab.clickhouse_program import LIBRARY_VARIABLE, find_library
 from dpone_provider.lab.clickhouse_server import ClickhouseHome, start_library
 from dpone_provider.lab.clickhouse_session import ClickhouseSession
 from dpone_provider.lab.clickhouse_users import CONTROLLER, READER, lab_users, users_xml
+from dpone_provider.lab.condition import sweep
 from dpone_provider.lab.places import places_for, prepare
 from dpone_provider.lab.processes import take_lock
 
@@ -160,6 +161,7 @@ def test_data_survives_sigkill(tmp_path: Path) -> None:
     second.stop()
     assert second.process.returncode == 0
     lock.release()
+    assert sweep(places)
 
 
 @pytest.mark.parametrize(

@@ -58,25 +58,24 @@ def test_a_failing_block_ends_the_lab_as_well(tmp_path: Path) -> None:
     assert not is_open(state.postgres.port)
 
 
-def test_what_lies_in_the_root_is_private_and_in_its_place(tmp_path: Path) -> None:
-    root = tmp_path / "lab"
-    with lab.running(root) as state:
-        for path in (root, root / "credentials", root / "logs"):
-            assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
-        files = [root / "state.json", *(root / "credentials").iterdir()]
-        for path in files:
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-        assert {path.name for path in files[1:]} == {
-            "analytics_controller",
-            "analytics_pool.json",
-            "analytics_reader",
-            "postgres_admin",
-            "shop_reader",
-            "warehouse_admin",
-            "warehouse_controller",
-            "warehouse_reader",
-        }
-        assert len(state.pool()) == len({name for name, _ in state.pool()}) == 256
+def test_what_lies_in_the_root_is_private_and_in_its_place(whole_lab: lab.LabState) -> None:
+    root = whole_lab.root
+    for path in (root, root / "credentials", root / "logs"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
+    files = [root / "state.json", *(root / "credentials").iterdir()]
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert {path.name for path in files[1:]} == {
+        "analytics_controller",
+        "analytics_pool.json",
+        "analytics_reader",
+        "postgres_admin",
+        "shop_reader",
+        "warehouse_admin",
+        "warehouse_controller",
+        "warehouse_reader",
+    }
+    assert len(whole_lab.pool()) == len({name for name, _ in whole_lab.pool()}) == 256
 
 
 def test_an_unknown_credential_is_refused_with_the_known_ones(postgres_lab: lab.LabState) -> None:

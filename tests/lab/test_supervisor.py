@@ -22,6 +22,18 @@ with lab.running(Path(sys.argv[1])) as state:
     print("up", flush=True)
     sys.stdin.read()
 """
+FORK = """
+import os, sys
+from pathlib import Path
+from dpone_provider import lab
+with lab.clickhouse_only(Path(sys.argv[1])) as state:
+    if os.fork() == 0:
+        os.write(1, b"fork\\n")
+        sys.stdin.read()
+        os._exit(0)
+    os.write(1, b"up\\n")
+    sys.stdin.read()
+"""
 UP = """
 import sys
 from pathlib import Path
@@ -37,22 +49,29 @@ def ports(state: lab.LabState) -> list[int]:
 def assert_gone_and_next_works(state: lab.LabState) -> None:
     ends(state.root)
     assert not any(is_open(port) for port in ports(state))
-    with lab.postgres_only(state.root):
+    with lab.clickhouse_only(state.root):
         pass
     assert os.listdir(state.root) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_supervisor_is_signalled(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_supervisor_is_killed(tmp_path: Path) -> None:
     with script(HOLD, str(tmp_path)) as holder:
         assert read_line(holder) == "up"
         state = lab.read_state(tmp_path)
-        os.kill(state.supervisor_pid, number)
+        os.kill(state.supervisor_pid, signal.SIGKILL)
         ends(tmp_path)
     assert_gone_and_next_works(state)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_supervisor_is_asked_to_end(tmp_path: Path, number: signal.Signals) -> None:
+    with lab.clickhouse_only(tmp_path) as state:
+        os.kill(state.supervisor_pid, number)
+        ends(tmp_path)
+        assert_gone_and_next_works(state)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_the_holder_is_signalled(tmp_path: Path, number: signal.Signals) -> None:
     with script(HOLD, str(tmp_path)) as holder:
         assert read_line(holder) == "up"
@@ -63,9 +82,8 @@ def test_the_holder_is_signalled(tmp_path: Path, number: signal.Signals) -> None
 
 
 def test_a_fork_of_the_holder_does_not_keep_the_lab(tmp_path: Path) -> None:
-    fork = HOLD.replace('print("up", flush=True)', 'import os; print(os.fork() and "up", flush=True)')
-    with script(fork, str(tmp_path)) as holder:
-        assert {read_line(holder), read_line(holder)} == {"up", "0"}
+    with script(FORK, str(tmp_path)) as holder:
+        assert {read_line(holder), read_line(holder)} == {"up", "fork"}
         state = lab.read_state(tmp_path)
         holder.kill()
         assert_gone_and_next_works(state)
@@ -98,7 +116,7 @@ def test_up_is_interrupted(tmp_path: Path, message: str, number: signal.Signals)
         ends(tmp_path)
     left = lab.status(tmp_path).condition
     assert left is lab.LabCondition.DOWN or (left is lab.LabCondition.DEAD and number is signal.SIGKILL)
-    with lab.postgres_only(tmp_path):
+    with lab.clickhouse_only(tmp_path):
         pass
     assert os.listdir(tmp_path) == []
 

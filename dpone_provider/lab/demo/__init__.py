@@ -1,0 +1,1 @@
+"""The demo: the whole path on the lab's engines, every stage observed."""
