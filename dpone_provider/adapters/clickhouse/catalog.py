@@ -189,7 +189,7 @@ def _observed(row: TableRow, effects: _Effects, *, created_by_us: bool) -> Obser
         kind=kind,
         engine_kind=row.engine,
         identity=row.uuid,
-        owner="",
+        owner="none (ClickHouse has no owners)",
         created_by_us=created_by_us,
         dependants=effects.views_of(relation),
         unmodelled=unmodelled,

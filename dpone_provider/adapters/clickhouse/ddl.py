@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from dpone_provider.adapters.clickhouse.names import Sql, quoted, text_literal
@@ -34,7 +35,7 @@ def storage_clauses(table: Table) -> Sql:
     named = {name for each in storage.order_by for name in (each, each.strip("`"))}
     allow = ", allow_nullable_key = 1" if nullable & named else ""
     return Sql(
-        f"{partition}ORDER BY ({', '.join(storage.order_by)})\n"
+        f"{partition}ORDER BY {_key(storage.order_by)}\n"
         f"SETTINGS fsync_after_insert = 1, fsync_part_directory = 1{allow}"
     )
 
@@ -47,6 +48,11 @@ def comment_clause(table: Table) -> Sql:
 def creation_settings(table: Table) -> dict[str, int]:
     """Return the settings that creating the table needs."""
     return {TIME_SETTING: 1} if any(isinstance(column.type, Time) for column in table.columns) else {}
+
+
+def _key(expressions: Sequence[str]) -> str:
+    """Return a key as the server would keep it: it would keep brackets around a single expression."""
+    return expressions[0] if len(expressions) == 1 else f"({', '.join(expressions)})"
 
 
 def _column(column: Column, kind: Sql) -> str:

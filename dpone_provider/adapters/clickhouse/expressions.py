@@ -43,7 +43,20 @@ def split_expressions(text: str) -> tuple[str, ...]:
             start = place + 1
     if depth or quote:
         raise ValueError(f"a bracket or quote stays open: {text!r}")
-    return tuple(part for part in (*parts, text[start:].strip()) if part)
+    return tuple(_unwrapped(part) for part in (*parts, text[start:].strip()) if part)
+
+
+def _unwrapped(expression: str) -> str:
+    """Take off brackets around a whole expression: the server keeps them, and they mean nothing."""
+    while expression.startswith("(") and expression.endswith(")"):
+        try:
+            inner = split_expressions(expression[1:-1])
+        except ValueError:
+            break  # the first bracket closes before the last one
+        if len(inner) != 1:
+            break  # a tuple
+        expression = inner[0]
+    return expression
 
 
 def normalised_table(session: Session, declared: Table) -> Table | Refused:
@@ -79,13 +92,15 @@ def _spelled(session: Session, expressions: Sequence[str]) -> list[str] | str:
         ((formatted,),) = session.rows(STATEMENTS["normal_form"], {"expressions": list(expressions)})
     except ServerError as error:
         return f"{', '.join(expressions)}: {error}"
-    found = [text.removeprefix(_BEFORE)[:-1] for text in formatted]
-    for given, text in zip(expressions, found, strict=True):
+    found: list[str] = []
+    for given, text in zip(expressions, formatted, strict=True):
         try:
-            if len(split_expressions(text)) != 1:
-                return given
+            parts = split_expressions(text.removeprefix(_BEFORE)[:-1])
         except ValueError as error:
             return str(error)
+        if len(parts) != 1:
+            return given
+        found += parts
     return found
 
 

@@ -63,7 +63,13 @@ class Logins:
             self.session.release()
         sessions = tuple(f"query {query_id} ({kind}), {elapsed:.3f} s" for query_id, kind, elapsed, _ in running)
         rows = tuple(f"asynchronous insert waiting for {database}.{table}" for database, table in waiting)
-        evidence = {"sees_all": bool(sees), "sessions": sessions, "waiting": rows, "unverified": unverified}
+        evidence = {
+            "login": principal.name,
+            "sees_all": bool(sees),
+            "sessions": sessions,
+            "waiting": rows,
+            "unverified": unverified,
+        }
         return SessionObservation(
             principal=principal,
             sessions=sessions,

@@ -17,7 +17,7 @@ from dpone_provider.adapters.clickhouse.ddl import (
 )
 from dpone_provider.adapters.clickhouse.definition_sync import definition_refusal
 from dpone_provider.adapters.clickhouse.definitions import PLAIN_ENGINE, features
-from dpone_provider.adapters.clickhouse.enrolment import EnrolmentTables, blind
+from dpone_provider.adapters.clickhouse.enrolment import STAGING_DATABASE, EnrolmentTables, blind
 from dpone_provider.adapters.clickhouse.errors import ERRORS, of_mutation, unreadable
 from dpone_provider.adapters.clickhouse.expressions import normalised_table
 from dpone_provider.adapters.clickhouse.names import refuse_long_name, uuid_literal, with_names
@@ -130,7 +130,7 @@ class ClickHousePublisher:
         return self._ask(f"target {job.target}", lambda: self._observe(job, publication))
 
     def _bind(self, job: PublishJob) -> TargetBinding | Refused | Unknown:
-        refused = refuse_long_name(job.target) or refuse_long_name(job.staged)
+        refused = _wrong_staging(job) or refuse_long_name(job.target) or refuse_long_name(job.staged)
         declared = refused or normalised_table(self._session, job.declared)
         if isinstance(declared, Refused):
             return declared
@@ -233,6 +233,18 @@ def _slot_prefix(job: PublishJob) -> str:
 
 def _query_id(job: PublishJob, what: str) -> str:
     return f"dpone-{job.attempt_id[:32]}-{what}"
+
+
+def _wrong_staging(job: PublishJob) -> Refused | None:
+    if job.staged.schema == STAGING_DATABASE:
+        return None
+    return refuse(
+        "wrong_staging_database",
+        f"staged table {job.staged}",
+        found=f"database {job.staged.schema}",
+        allowed=f"database {STAGING_DATABASE}, which the enrolment covers",
+        next_command=f'set "staging_schema" to {STAGING_DATABASE} in the environment, then dpone build',
+    )
 
 
 def _unfit(job: PublishJob, target: TableRow, observer: Observer) -> Refused | None:
