@@ -22,7 +22,8 @@ from dpone_provider.lab.processes import (
     take_lock,
     wait_until,
 )
-from tests.lab.watching import is_free, script, until
+from tests import waiting
+from tests.lab.watching import is_free, script
 
 SLEEP = ["/bin/sleep", "60"]
 
@@ -77,10 +78,11 @@ sys.stdin.read()
     with script(parent, str(tmp_path)) as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())
-        until(lambda: Path(f"/proc/{child}/cmdline").read_bytes().startswith(b"/bin/sleep"), "the program runs")
+        command = Path(f"/proc/{child}/cmdline")
+        waiting.wait_until(lambda: command.read_bytes().startswith(b"/bin/sleep"), what="the program to run")
         assert Path(f"/proc/{child}").stat().st_uid == engine_account().uid
         process.kill()
-        until(lambda: is_free(tmp_path / "lab.lock"), "the program has ended")
+        waiting.wait_until(lambda: is_free(tmp_path / "lab.lock"), what="the end of the program")
 
 
 def test_a_program_whose_parent_is_gone_is_not_started(tmp_path: Path) -> None:

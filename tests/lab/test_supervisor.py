@@ -10,7 +10,8 @@ import pytest
 
 from dpone_provider import lab
 from dpone_provider.lab.ports import is_open
-from tests.lab.watching import ends, read_line, script, until
+from tests.lab.watching import ends, read_line, script
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -110,7 +111,7 @@ def test_an_engine_that_dies_takes_the_lab_with_it(tmp_path: Path, engine: str) 
 )
 def test_up_is_interrupted(tmp_path: Path, message: str, number: signal.Signals) -> None:
     with script(UP, str(tmp_path)) as starter:
-        until(lambda: read_line(starter).startswith(message), f"{message!r} was told")
+        wait_until(lambda: read_line(starter).startswith(message), what=f"the message {message!r}")
         starter.send_signal(number)
         starter.wait(20)
         ends(tmp_path)

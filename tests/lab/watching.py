@@ -5,27 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from dpone_provider.lab.processes import package_path, take_lock
-
-POLL_SECONDS = 0.02
-
-
-def until(condition: Callable[[], bool], what: str, *, seconds: float = 20.0) -> None:
-    """Return once `condition()` holds; fail the test when it does not within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(POLL_SECONDS)
+from tests.waiting import wait_until
 
 
 def ends(root: Path) -> None:
     """Wait until no process of the lab at `root` lives."""
-    until(lambda: is_free(root / "lab.lock"), f"every process of the lab at {root} has ended")
+    wait_until(lambda: is_free(root / "lab.lock"), what=f"the end of every process of the lab at {root}")
 
 
 def is_free(lock_file: Path) -> bool:
