@@ -20,9 +20,14 @@ _SSLMODES = {
 
 
 def open_connection(
-    endpoint: Endpoint, credential: Credential, *, application_name: str, autocommit: bool = False
+    endpoint: Endpoint,
+    credential: Credential,
+    *,
+    application_name: str,
+    autocommit: bool = False,
+    seconds: int = CONNECT_SECONDS,
 ) -> psycopg.Connection[Any]:
-    """Open one connection.
+    """Open one connection; wait ``seconds`` (2 at least) for it.
 
     Raises:
         psycopg.OperationalError: nobody answers there, or the login is refused.
@@ -39,7 +44,7 @@ def open_connection(
         sslmode=sslmode,
         application_name=application_name,
         autocommit=autocommit,
-        connect_timeout=CONNECT_SECONDS,
+        connect_timeout=seconds,
         tcp_user_timeout=SILENT_SECONDS * 1000,
         keepalives_idle=SILENT_SECONDS,
         keepalives_interval=2,

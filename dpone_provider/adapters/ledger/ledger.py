@@ -24,6 +24,7 @@ from dpone_provider.domain.outcomes import Failure, Refused, Unknown
 Result = TypeVar("Result")
 POOLED = 2
 IDENTITY_SECONDS = 10.0
+LOOK_SECONDS = 2
 
 
 class _Again(Exception):
@@ -140,4 +141,6 @@ class PostgresLedger:
         return isinstance(pool, QueuePool) and pool.checkedin() > 0
 
     def _look(self) -> psycopg.Connection[Any]:
-        return open_connection(self.endpoint, self._credential, application_name="dpone/look", autocommit=True)
+        return open_connection(
+            self.endpoint, self._credential, application_name="dpone/look", autocommit=True, seconds=LOOK_SECONDS
+        )

@@ -63,22 +63,22 @@ class Watch:
             return
         try:
             with self._look() as beside:
-                self._poll(beside)
+                while not self._over.wait(LOOK_EVERY) and self._patience() > 0:
+                    self._note(beside)
         except psycopg.Error:
-            # Nobody to ask: the wait itself goes on until it is answered or cut.
-            self._over.wait(self._deadline.remaining() + CUT_AFTER)
+            # Nobody to ask; the wait itself goes on until it is answered or cut.
+            self._over.wait(max(0.0, self._patience()))
         if not self._over.is_set():
             self._cut()
 
-    def _poll(self, beside: psycopg.Connection[Any]) -> None:
-        """Look until the transaction is over or the server is taken for silent."""
-        passed = 0.0
-        while not self._over.is_set() and passed < CUT_AFTER:
-            rows = beside.execute(STATEMENTS["blockers"], {"pid": self._pid}).fetchall()
-            if rows:
-                self.blockers = "; ".join(_words(*row) for row in rows)
-            self._over.wait(LOOK_EVERY)
-            passed += LOOK_EVERY if self._deadline.passed() else 0.0
+    def _patience(self) -> float:
+        """Return the seconds left until the server is taken for silent."""
+        return self._deadline.at + CUT_AFTER - self._deadline.clock.monotonic()
+
+    def _note(self, beside: psycopg.Connection[Any]) -> None:
+        rows = beside.execute(STATEMENTS["blockers"], {"pid": self._pid}).fetchall()
+        if rows:
+            self.blockers = "; ".join(_words(*row) for row in rows)
 
     def _cut(self) -> None:
         with socket.fromfd(self._descriptor, socket.AF_INET, socket.SOCK_STREAM) as same:
