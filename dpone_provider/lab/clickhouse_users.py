@@ -45,6 +45,7 @@ ISSUING_GRANTS = (
     f"SELECT, INSERT ON {STAGE}.* WITH GRANT OPTION",
 )
 """What a controller needs besides where users are made by SQL: to make them, and to hand on the right to one table."""
+PROVISIONER_GRANTS = ("ALL ON *.* WITH GRANT OPTION",)
 BOOTSTRAP_GRANTS = ("SYSTEM LISTEN ON *.*",)
 """libchdb's own session is the passwordless ``default`` and cannot be another; it opens the port and does no more."""
 ONCE = "once"
@@ -98,7 +99,7 @@ def users_xml(users: Iterable[ClickhouseUser]) -> str:
 def provisioner_xml(password: Secret) -> str:
     """Return ``users.xml`` for a real server: one user who makes the others by SQL and is then taken away."""
     root, entries = _users_document()
-    provisioner = ClickhouseUser(name=PROVISIONER, password=password, grants=("ALL ON *.* WITH GRANT OPTION",))
+    provisioner = ClickhouseUser(name=PROVISIONER, password=password, grants=PROVISIONER_GRANTS)
     entry = _entry(entries, provisioner.name, provisioner.grants)
     ElementTree.SubElement(entry, "password_sha256_hex").text = provisioner.password_hash
     ElementTree.SubElement(entry, "access_management").text = "1"
