@@ -46,6 +46,11 @@ class Places:
         return self.root / "state.json"
 
     @property
+    def environment(self) -> Path:
+        """The environment file that enrolment writes; it pins this life of the lab, so it goes with it."""
+        return self.root / "environment.yaml"
+
+    @property
     def credentials(self) -> Path:
         """One file per credential, each holding one URL."""
         return self.root / "credentials"
@@ -100,6 +105,7 @@ def discard(places: Places, account: EngineAccount) -> None:
         DponeError: the engines' place belongs to somebody else.
     """
     places.state.unlink(missing_ok=True)
+    places.environment.unlink(missing_ok=True)
     _refuse_foreign(places.engines, account)
     for directory in (places.engines, places.credentials):
         if directory.exists():

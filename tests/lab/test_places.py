@@ -58,6 +58,7 @@ def test_discarding_keeps_logs_and_what_somebody_else_put_there(tmp_path: Path) 
     (tmp_path / "notes.txt").touch()
     (places.logs / "postgres.log").touch()
     places.state.touch()
+    places.environment.touch()
     discard(places, OURSELVES)
     assert sorted(os.listdir(tmp_path)) == ["logs", "notes.txt"]
     discard_logs(places)
