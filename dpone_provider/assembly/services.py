@@ -10,7 +10,7 @@ from dpone_provider.adapters.clickhouse.session import ClickHouseServer
 from dpone_provider.application.ports.catalog import PhysicalCatalog
 from dpone_provider.application.ports.credentials import Credentials
 from dpone_provider.application.ports.gate import LoginGate
-from dpone_provider.application.ports.tables import TablePublisher, TableReader
+from dpone_provider.application.ports.tables import SchemaReader, TablePublisher, TableReader
 from dpone_provider.application.ports.time import Clock, Entropy
 from dpone_provider.assembly.reach import controller_login, observing_login, reader_login
 from dpone_provider.assembly.worker_job import Login
@@ -59,7 +59,6 @@ class RegistryServices:
                     service_id=connection.service.service_id,
                     control_schema=self.control_schema,
                     entropy=self.entropy,
-                    clock=self.clock,
                 )
             case EngineKind.CLICKHOUSE:
                 from dpone_provider.adapters.clickhouse.gate import login_gate
@@ -86,6 +85,21 @@ class RegistryServices:
     def reader(self, connection: Connection) -> TableReader:
         """Return a reader through the binding's read-only login."""
         return reader_of(reader_login(self.credentials, connection))
+
+    def schema_reader(self, connection: Connection) -> SchemaReader:
+        """Return a reader of definitions through the binding's read-only login."""
+        login = reader_login(self.credentials, connection)
+        match connection.kind:
+            case EngineKind.POSTGRES:
+                from dpone_provider.adapters.postgres.schema_reader import PostgresSchemaReader
+
+                return PostgresSchemaReader(login.endpoint, login.credential)
+            case EngineKind.CLICKHOUSE:
+                from dpone_provider.adapters.clickhouse.schema_reader import ClickHouseSchemaReader
+
+                return ClickHouseSchemaReader(_server(login))
+            case EngineKind.MSSQL:
+                _unsupported(connection)
 
 
 def reader_of(login: Login) -> TableReader:
