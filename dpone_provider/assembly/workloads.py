@@ -103,6 +103,7 @@ class WorkloadMaker:
                 pack.target_schema,
                 issued,
                 pack.threads,
+                pack.manifest_digest,
             )
 
         return DbtWorkload(

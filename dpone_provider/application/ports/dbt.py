@@ -11,7 +11,7 @@ from typing import Protocol
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.footprint import DbtNode
-from dpone_provider.domain.identity import EngineKind
+from dpone_provider.domain.identity import Digest, EngineKind
 from dpone_provider.domain.outcomes import Refused
 
 
@@ -20,7 +20,8 @@ class CompiledProject:
     """What ``dbt compile`` gave without any connection to a database.
 
     ``manifest`` is dbt's manifest made deterministic (no times, no invocation ids, no absolute paths), ``nodes`` every
-    model, seed, snapshot and test of it, ``selected`` the unique ids for each selector asked, in id order.
+    model, seed, snapshot and test of it, ``selected`` the unique ids for each selector asked, in id order; ephemeral
+    models, which dbt never runs by themselves, are in no selection.
     """
 
     project_name: str
@@ -83,9 +84,19 @@ class DbtRunner(Protocol):
         schema: str,
         credential: Credential,
         threads: int,
+        manifest_digest: Digest,
     ) -> ChildCommand:
         """Unpack the project bundle into ``directory``, write a profile that holds environment references only, and
-        return the child command that runs ``dbt build`` over exactly the selected node ids."""
+        return the child command that runs ``dbt build`` over exactly the selected node ids.
+
+        The child parses the project anew and refuses, before it connects, if its manifest has not ``manifest_digest``.
+
+        Raises:
+            DponeError: *refused*: no interpreter, an engine without dbt adapter, a bundle that is not fit.
+        """
 
     def read(self, events: Iterator[Mapping[str, object]]) -> Iterator[DbtNodeEvent | DbtFinished]:
-        """Translate the child's events; an unknown event is ignored, a malformed one ends the stream."""
+        """Translate the child's events; an unknown event is ignored, a malformed one ends the stream.
+
+        Each node that dbt has a result for has its end event before `DbtFinished`, skipped ones too.
+        """

@@ -1,0 +1,57 @@
+"""The `DbtRunner` port: a pack's project, unpacked beside a profile without secrets, built by the child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dpone_provider.adapters.dbt.bundle import unpack
+from dpone_provider.adapters.dbt.events import read_events
+from dpone_provider.adapters.dbt.interpreter import dbt_python, usable
+from dpone_provider.adapters.dbt.profile import ADAPTERS, unsupported
+from dpone_provider.adapters.dbt.surroundings import child_command
+from dpone_provider.application.ports.dbt import DbtFinished, DbtNodeEvent
+from dpone_provider.application.ports.process import ChildCommand
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.identity import Digest
+from dpone_provider.domain.outcomes import Refused, unwind
+
+
+class DbtChildRunner:
+    """Runs dbt with the given interpreter, or the one that the environment names."""
+
+    def __init__(self, python: Path | None = None) -> None:
+        """Look the interpreter up only when something is run."""
+        self._python = python
+
+    def command(
+        self,
+        bundle: Path,
+        directory: Path,
+        selection: Sequence[str],
+        endpoint: Endpoint,
+        schema: str,
+        credential: Credential,
+        threads: int,
+        manifest_digest: Digest,
+    ) -> ChildCommand:
+        """Unpack the bundle into ``directory/project`` and return the command that builds exactly ``selection``."""
+        python = dbt_python() if self._python is None else usable(self._python)
+        if isinstance(python, Refused):
+            unwind(python)
+        project = directory / "project"
+        refused = unsupported(endpoint) or unpack(bundle, project)
+        if refused is not None:
+            unwind(refused)
+        job = {
+            "do": "build",
+            "project": str(project),
+            "adapter": ADAPTERS[endpoint.kind],
+            "nodes": sorted(selection),
+            "manifest_digest": manifest_digest,
+        }
+        return child_command(python, directory, endpoint, schema, credential, job, threads)
+
+    def read(self, events: Iterator[Mapping[str, object]]) -> Iterator[DbtNodeEvent | DbtFinished]:
+        """Yield the child's events as values; a refusal of the child is a `DbtFinished` without results."""
+        return read_events(events)
