@@ -94,10 +94,8 @@ def verified_parent(files: Files, deployment_id: Digest, directory: Path) -> Par
         DponeError: Refused with the first thing that is not as it must be.
     """
     where = str(directory)
-    deployment = identified(files, deployment_id, where)
+    deployment = require_whole(files, deployment_id, where)
     content = {path: data for path, data in files.items() if path not in (DEPLOYMENT_FILE, CHECKSUM_FILE)}
-    require_listed(content, deployment.files, where)
-    _require_checksums(files, where)
     bindings = document_in(BindingSetV1, content, BINDINGS_FILE, where)
     registry = document_in(ConnectionRegistryV1, content, REGISTRY_FILE, where)
     del content[BINDINGS_FILE], content[REGISTRY_FILE]
@@ -116,6 +114,19 @@ def verified_parent(files: Files, deployment_id: Digest, directory: Path) -> Par
         dags=dict(loaded.dags),
         directory=directory,
     )
+
+
+def require_whole(files: Files, deployment_id: Digest, where: str) -> DeploymentV3:
+    """Return the deployment document, with every file being what it must be to the byte.
+
+    Raises:
+        DponeError: Refused, as ``identified``, or what is wrong with a file.
+    """
+    deployment = identified(files, deployment_id, where)
+    content = {path: data for path, data in files.items() if path not in (DEPLOYMENT_FILE, CHECKSUM_FILE)}
+    require_listed(content, deployment.files, where)
+    _require_checksums(files, where)
+    return deployment
 
 
 def identified(files: Files, deployment_id: Digest, where: str) -> DeploymentV3:
