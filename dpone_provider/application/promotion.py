@@ -160,8 +160,13 @@ class Promotion:
         steps.end()
         return _report(Ended.ACTIVATED, order, active, prepared, steps)
 
+    def _standing(self, environment: str) -> CurrentPointerV1 | None:
+        """Return the pointer; a broken file is no pointer, and swapping it is what mends it."""
+        standing = self.cache.pointer(environment)
+        return None if isinstance(standing, Refused) else standing
+
     def _point(self, order: PromotionOrder, parent: Parent, occurrence: Occurrence) -> OccurrenceId:
-        standing = settled(self.cache.pointer(order.environment))
+        standing = self._standing(order.environment)
         if standing is not None and standing.occurrence_id == occurrence.occurrence_id:
             return standing.occurrence_id
         pointer = CurrentPointerV1(
@@ -182,7 +187,7 @@ class Promotion:
         active = view.holder
         if active is None:
             raise AssertionError("an ACTIVE occurrence holds its environment")
-        standing = settled(self.cache.pointer(order.environment))
+        standing = self._standing(order.environment)
         ended = Ended.ALREADY_ACTIVE
         if standing is None or standing.occurrence_id != active.occurrence_id:
             steps.step("materialise", "materialise into the cache")
