@@ -67,4 +67,5 @@ class DiskWorkspace:
 def not_source(path: str) -> bool:
     """Tell what of a project is no source: what dbt and Python write, hidden names, profiles (secrets)."""
     name = path.rpartition("/")[2]
-    return path in _WRITTEN_BY_DBT or name in _NOT_SOURCE or name.startswith(".")
+    hidden = name.startswith(".") and name != ".dbtignore"  # which decides what dbt reads
+    return path in _WRITTEN_BY_DBT or name in _NOT_SOURCE or hidden
