@@ -122,8 +122,6 @@ class Dbt:
 
     def select(self, selectors: list[str]) -> list[str]:
         """Return the unique ids that the selectors mean together. Ephemeral models are part of others, never run."""
-        if any(word.startswith("-") for word in selectors):
-            raise Refusal("dbt_selector_malformed", "a selector that begins with '-'")
         kinds = [word for kind in RESOURCES for word in ("--resource-type", kind)]
         keys = ("--output", "json", "--output-keys", "unique_id")
         with contextlib.redirect_stdout(io.StringIO()):

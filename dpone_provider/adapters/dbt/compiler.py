@@ -27,8 +27,8 @@ COMPILE_SECONDS: Final = 300.0
 NOBODY: Final = Credential("dpone", Secret("not-a-password"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DbtProjectCompiler:
+@dataclass(frozen=True, slots=True)
+class DbtChildCompiler:
     """Compiles projects with the given interpreter, or the one that the environment names."""
 
     children: ChildRunner
@@ -41,9 +41,11 @@ class DbtProjectCompiler:
         """Parse the project for ``adapter`` and list each selector's nodes; what no footprint shows is refused."""
         nowhere = Endpoint(kind=adapter, host="127.0.0.1", port=1, database=database, tls=TlsMode.DISABLED)
         python = dbt_python() if self.python is None else usable(self.python)
-        refused = unsupported(nowhere) or (python if isinstance(python, Refused) else None)
-        if refused is not None or isinstance(python, Refused):
-            return refused or _no_answer(project)
+        refused = unsupported(nowhere) or _malformed(selectors, project)
+        if refused is not None:
+            return refused
+        if isinstance(python, Refused):
+            return python
         job = {
             "do": "compile",
             "project": str(project.resolve()),
@@ -95,6 +97,19 @@ def _compiled(
         manifest=manifest,
         nodes=tuple(one.node for one in read.nodes.values()),
         selected=MappingProxyType(selected),
+    )
+
+
+def _malformed(selectors: Mapping[str, Sequence[str]], project: Path) -> Refused | None:
+    options = sorted(word for words in selectors.values() for word in words if word.startswith("-"))
+    if not options:
+        return None
+    return refuse(
+        "dbt_selector_malformed",
+        f"dbt project {project}",
+        found=f"selectors that begin with '-': {', '.join(options)}",
+        allowed="dbt's node selection syntax",
+        next_command="correct select in workspace.yaml",
     )
 
 
