@@ -9,18 +9,18 @@ from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
-from dpone_provider.adapters.workspace.disk import WorkspaceDisk
+from dpone_provider.adapters.workspace.disk import DiskWorkspace
 from dpone_provider.application.compile import CompilePorts
 from dpone_provider.assembly.services import RegistryServices
 from dpone_provider.assembly.settings import CONTROL_SCHEMA
 
 
 def compile_ports(dbt_python: Path | None) -> CompilePorts:
-    """Return the ports of ``dpone compile`` and ``dpone release``; ``dbt_python`` is dbt's interpreter, None to find it."""
+    """Return the ports of ``dpone compile`` and ``dpone release``; dbt's interpreter is found when not given."""
     clock = SystemClock()
     services = RegistryServices(
         credentials=ReferencedCredentials(), entropy=SystemEntropy(), clock=clock, control_schema=CONTROL_SCHEMA
     )
     return CompilePorts(
-        files=WorkspaceDisk(), dbt=DbtChildCompiler(GuardedChildren(), clock, dbt_python), schemas=services
+        files=DiskWorkspace(), dbt=DbtChildCompiler(GuardedChildren(), clock, dbt_python), schemas=services
     )

@@ -124,7 +124,7 @@ def _gate_option(connection: Connection, entropy: Entropy) -> GateOption:
 
     reference = connection.login_issuer.pool_reference
     if reference is None:
-        return SqlUsers(entropy)
+        return SqlUsers(entropy=entropy)
     scheme, _, path = reference.partition(":")
     if scheme != "file":
         unwind(
@@ -136,7 +136,7 @@ def _gate_option(connection: Connection, entropy: Entropy) -> GateOption:
                 next_command="correct login_issuer.pool_reference in the environment file, then build anew",
             )
         )
-    return UserPool(Path(path))
+    return UserPool(file=Path(path))
 
 
 def _server(login: Login) -> ClickHouseServer:

@@ -55,10 +55,10 @@ def compile_command(workspace: Path, environment: str, out: Path, dbt_python: Pa
 @format_option
 def compose_command(compiled: Path, out: Path, output_format: str) -> None:
     """Compose compiled constituents into one release, independent of environments."""
-    from dpone_provider.adapters.workspace.disk import WorkspaceDisk
+    from dpone_provider.adapters.workspace.disk import DiskWorkspace
 
     output = Output(output_format)
-    done = output.run(lambda: compose(compiled, out, WorkspaceDisk()))
+    done = output.run(lambda: compose(compiled, out, DiskWorkspace()))
     output.result(_composed_json(done, out), f"release {done.release_id}\nwritten to {out}")
 
 
@@ -75,10 +75,10 @@ def compose_command(compiled: Path, out: Path, output_format: str) -> None:
 @format_option
 def build_command(release: Path, environment_file: Path, out: Path, output_format: str) -> None:
     """Build a release for one environment; prints the deployment id, which all trust comes from."""
-    from dpone_provider.adapters.workspace.disk import WorkspaceDisk
+    from dpone_provider.adapters.workspace.disk import DiskWorkspace
 
     output = Output(output_format)
-    done = output.run(lambda: build(release, environment_file, out, WorkspaceDisk()))
+    done = output.run(lambda: build(release, environment_file, out, DiskWorkspace()))
     output.result(_built_json(done, out), _built_text(done, out))
 
 
