@@ -154,8 +154,9 @@ GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO dpone_reader;
 ALTER DEFAULT PRIVILEGES FOR ROLE dpone_writer_${schema} IN SCHEMA ${schema} GRANT SELECT ON TABLES TO dpone_reader;
 GRANT dpone_reader TO dpone_writer_${schema}, ${reader_role};
 
--- The controller makes issued logins members. By itself it has no right of the writer role; to drop what is staged, or to
--- hand over what a login owned, it takes the role on explicitly.
+-- The controller looks at definitions, and makes issued logins members. By itself it has no right of the writer role; to
+-- drop what is staged, or to hand over what a login owned, it takes the role on explicitly.
+GRANT USAGE ON SCHEMA ${schema} TO ${controller_role};
 GRANT dpone_writer_${schema} TO ${controller_role} WITH ADMIN TRUE, INHERIT FALSE, SET TRUE;
 
 INSERT INTO dpone_gate.managed_schema (schema_name, schema_oid, writer_role, writer_oid)

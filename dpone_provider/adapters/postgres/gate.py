@@ -23,7 +23,7 @@ from dpone_provider.adapters.postgres.half_open import UnderWay, Watch
 from dpone_provider.adapters.postgres.names import filled, identifier, listed, literal
 from dpone_provider.adapters.postgres.session import Session, borrowed, session
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
-from dpone_provider.application.ports.time import Clock, Deadline, Entropy
+from dpone_provider.application.ports.time import Deadline, Entropy
 from dpone_provider.documents.canonical import canonical_bytes
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of, principal_name
@@ -48,7 +48,6 @@ class PostgresGate:
     service_id: ServiceId
     control_schema: str
     entropy: Entropy
-    clock: Clock
     call_seconds: float = 10.0
     _watches: dict[str, Watch] = field(default_factory=dict, init=False)
     _sessions: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, init=False)
@@ -173,8 +172,8 @@ class PostgresGate:
 
     @contextmanager
     def _session(self, purpose: str, deadline: Deadline | None = None) -> Iterator[Session]:
-        until = deadline or Deadline.after(self.clock, self.call_seconds)
-        with session(self.endpoint, self.credential, purpose=f"dpone gate: {purpose}", deadline=until) as opened:
+        seconds = self.call_seconds if deadline is None else deadline.remaining()
+        with session(self.endpoint, self.credential, purpose=f"dpone gate: {purpose}", seconds=seconds) as opened:
             yield opened
 
     def _hindrances(self, ledger: Session, plan: GrantPlan) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL: opened with an endpoint and a credential, bounded by a deadline, never leaking either.
+"""One connection to PostgreSQL: opened with an endpoint and a credential, bounded in time, never leaking either.
 
 Every psycopg exception is turned into one of ``errors`` outside of its ``except`` block, so that no traceback and no
 exception chain leads to the connection and its password.
@@ -16,7 +16,6 @@ from psycopg.pq import TransactionStatus
 
 from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, PostgresError, ServerError
 from dpone_provider.adapters.postgres.watchdog import Watchdog
-from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
 
 Row = tuple[Any, ...]
@@ -84,18 +83,18 @@ class Session:
 
 
 @contextmanager
-def session(endpoint: Endpoint, credential: Credential, *, purpose: str, deadline: Deadline) -> Iterator[Session]:
+def session(endpoint: Endpoint, credential: Credential, *, purpose: str, seconds: float) -> Iterator[Session]:
     """Open a new connection, and close it at the end.
 
-    Statement and lock time-outs are what is left of the deadline now; ``purpose`` becomes the application name.
+    ``seconds`` bound the connecting, every statement and lock, and the whole; ``purpose`` becomes the application name.
 
     Raises:
         LoginRefused: the server let the role not in.
         AnswerLost: nobody answered.
     """
-    raw = _opened(endpoint, credential, purpose, deadline)
+    raw = _opened(endpoint, credential, purpose, seconds)
     try:
-        with Watchdog(raw.fileno(), deadline):
+        with Watchdog(raw.fileno(), seconds):
             yield Session(raw)
     finally:
         with suppress(psycopg.Error):
@@ -110,8 +109,8 @@ def borrowed(handle: object) -> Session | None:
     return found if found.in_transaction else None
 
 
-def _opened(endpoint: Endpoint, credential: Credential, purpose: str, deadline: Deadline) -> Raw:
-    left = max(1, int(deadline.remaining() * 1000))
+def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> Raw:
+    left = max(1, int(seconds * 1000))
     failure: PostgresError
     try:
         return psycopg.connect(

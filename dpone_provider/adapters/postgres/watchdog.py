@@ -1,4 +1,4 @@
-"""Ends a connection whose server does not answer, at a deadline.
+"""Ends a connection whose server does not answer in time.
 
 psycopg waits for a server without a limit of its own. Server-side time-outs are set on every session and normally end
 a statement first; this is for a server that is stopped, or a network that swallows packets.
@@ -13,19 +13,17 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from dpone_provider.application.ports.time import Deadline
-
 GRACE_SECONDS = 0.5
 """Left to the server's own time-outs, which give a better answer."""
 
 
 class Watchdog:
-    """While open, shuts down the socket behind a file descriptor when the deadline has passed."""
+    """While open, shuts down the socket behind a file descriptor after some seconds."""
 
-    def __init__(self, file_descriptor: int, deadline: Deadline) -> None:
+    def __init__(self, file_descriptor: int, seconds: float) -> None:
         """Watch a socket's descriptor; it is duplicated, so that a number which is reused is never hit."""
         self._socket = socket.socket(fileno=os.dup(file_descriptor))
-        self._timer = threading.Timer(deadline.remaining() + GRACE_SECONDS, self._bite)
+        self._timer = threading.Timer(seconds + GRACE_SECONDS, self._bite)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:

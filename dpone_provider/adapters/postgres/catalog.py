@@ -1,0 +1,103 @@
+"""`PhysicalCatalog` of one PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from dpone_provider.adapters.postgres import enrolment, observation
+from dpone_provider.adapters.postgres.enrolment import STATEMENTS
+from dpone_provider.adapters.postgres.errors import ERRORS, unreadable
+from dpone_provider.adapters.postgres.observation import Blocked
+from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.adapters.postgres.target import OBSERVATION
+from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.identity import Incarnation, OccurrenceId, Relation
+from dpone_provider.domain.outcomes import Refused, Unknown, refuse
+
+Result = TypeVar("Result")
+CALL_SECONDS: Final = 15.0
+OBSERVE_SECONDS: Final = 10.0
+"""What an observation waits at most for somebody who holds what it looks at, within its deadline."""
+POLL_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresCatalog:
+    """Reads through the controller's login, or a source's identity through the binding's."""
+
+    endpoint: Endpoint
+    credential: Credential
+    control_schema: str = "dpone_control"
+
+    def incarnation(self) -> Incarnation | Refused | Unknown:
+        """Read the cluster's and the database's identity."""
+        return self._ask("incarnation", enrolment.incarnation)
+
+    def enrolment(self) -> Enrolment | Refused | Unknown:
+        """Read marker, gate, rights and other writers."""
+        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_schema))
+
+    def observe(
+        self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline
+    ) -> DatabaseObservation | Refused | Unknown:
+        """Observe all candidates in one snapshot.
+
+        Waits a bounded time for whoever is changing one of them in an open transaction, then refuses and names them:
+        what they do cannot be seen, and what is seen may be gone.
+        """
+        until = deadline.clock.monotonic() + min(OBSERVE_SECONDS, deadline.remaining())
+        while True:
+            seconds = max(POLL_SECONDS, deadline.remaining())
+            seen = self._ask("observe", lambda own: observation.observe(own, candidates, registered), seconds=seconds)
+            if not isinstance(seen, Blocked):
+                return seen
+            if deadline.clock.monotonic() >= until:
+                return self._blocked(seen)
+            deadline.clock.wait(POLL_SECONDS)
+
+    def raise_mark(self, sequence: int) -> Unknown | None:
+        """Raise the mark if it is lower."""
+        done = self._ask("raise mark", lambda own: own.run(STATEMENTS["raise_mark"], {"mark": sequence}), writes=True)
+        return done if isinstance(done, Unknown) else None
+
+    def take_receipt(self, occurrence: OccurrenceId) -> tuple[str, ...] | Unknown:
+        """Return the attempts with a receipt under an occurrence, in the order of their publication."""
+        return self._ask("receipts", lambda own: _attempts(own, occurrence))
+
+    def _ask(
+        self,
+        purpose: str,
+        question: Callable[[Session], Result],
+        *,
+        seconds: float = CALL_SECONDS,
+        writes: bool = False,
+    ) -> Result | Unknown:
+        """Ask within one transaction, read-only unless said otherwise, of a new connection."""
+        try:
+            with (
+                session(self.endpoint, self.credential, purpose=f"dpone catalog: {purpose}", seconds=seconds) as own,
+                own.transaction(),
+            ):
+                if not writes:
+                    own.run(OBSERVATION["read_only"])
+                return question(own)
+        except ERRORS as error:
+            return unreadable(error, f"{purpose} of {self.endpoint}")
+
+    def _blocked(self, blocked: Blocked) -> Refused:
+        return refuse(
+            "observation_blocked",
+            f"database {self.endpoint.database}",
+            found="; ".join(blocked.blockers),
+            allowed="nobody who changes these tables or creates in their schemas in an open transaction",
+            next_command="wait for it or end it, then run the same command again; nothing was changed",
+        )
+
+
+def _attempts(own: Session, occurrence: OccurrenceId) -> tuple[str, ...]:
+    rows = own.rows(STATEMENTS["attempts_with_receipt"], {"occurrence_id": occurrence})
+    return tuple(attempt_id for (attempt_id,) in rows)

@@ -1,0 +1,87 @@
+"""Identity and enrolment of a database, over an open session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from uuid import UUID, uuid5
+
+from dpone_provider.adapters.postgres import gate_definition
+from dpone_provider.adapters.postgres.session import Session
+from dpone_provider.adapters.postgres.target import OBSERVATION
+from dpone_provider.application.ports.catalog import Enrolment
+from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Service, ServiceId
+from dpone_provider.domain.outcomes import Refused, refuse
+from dpone_provider.sql_files import load
+
+STATEMENTS: Final = load(Path(__file__).with_name("enrolment.sql"))
+UNENROLLED: Final = UUID("0f5c0d3e-4a39-5d3a-9d0a-6c1f8f1f6b11")
+"""Namespace of the service ids of clusters that nobody enrolled: pure sources."""
+VERIFY: Final = "have an administrator run sql/postgres/050_verify.sql in it, and put right what it names"
+
+
+def service_id_of(system_identifier: str) -> ServiceId:
+    """Return the id of a cluster that is not enrolled: it follows from the cluster's own identifier."""
+    return ServiceId(str(uuid5(UNENROLLED, system_identifier)))
+
+
+def incarnation(session: Session) -> Incarnation | Refused:
+    """Read who the service and the database are.
+
+    An enrolled database adds its enrolment and the cluster's timeline; any other is told by cluster and database alone.
+    """
+    system_identifier, database_oid, database, enrolled = session.row(STATEMENTS["identity"])
+    facts = {"database_oid": database_oid, "system_identifier": system_identifier}
+    if not enrolled:
+        service = Service(EngineKind.POSTGRES, service_id_of(system_identifier))
+        return Incarnation(service, database, tuple(sorted(facts.items())))
+    service_id, pinned_system, enrolment_id, pinned_database, *_, timeline = session.row(STATEMENTS["marker"])
+    if (pinned_system, pinned_database) != (system_identifier, database_oid):
+        return refuse(
+            "enrolled_elsewhere",
+            f"database {database}",
+            found=f"the marker of cluster {pinned_system}, database {pinned_database}",
+            allowed=f"that of cluster {system_identifier}, database {database_oid}",
+            next_command="it was copied: remove the enrolment with sql/postgres/090_remove.sql, then enrol it anew",
+        )
+    facts |= {"enrolment_id": enrolment_id, "timeline": timeline}
+    return Incarnation(Service(EngineKind.POSTGRES, ServiceId(service_id)), database, tuple(sorted(facts.items())))
+
+
+def enrolment(session: Session, control_schema: str) -> Enrolment | Refused:
+    """Read the marker, the gate, the rights needed and who else could write."""
+    who = incarnation(session)
+    if isinstance(who, Refused):
+        return who
+    subject = f"database {who.database}"
+    if "enrolment_id" not in dict(who.facts):
+        allowed, next_command = "an enrolled database", "have an administrator run sql/postgres/020 to 040 in it"
+        return refuse("not_enrolled", subject, found="no marker", allowed=allowed, next_command=next_command)
+    installed = gate_definition.installed(session)
+    problems = [*_gate_problems(session), *gate_definition.differences(installed, control_schema)]
+    if problems:
+        found = "; ".join(problems)
+        return refuse("gate_not_guarding", subject, found=found, allowed="the gate as shipped", next_command=VERIFY)
+    lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"])]
+    if lacks:
+        allowed = "an enrolment as 040 leaves it"
+        return refuse("enrolment_incomplete", subject, found="; ".join(lacks), allowed=allowed, next_command=VERIFY)
+    return _enrolment(session, who, gate_definition.digest(installed))
+
+
+def _gate_problems(session: Session) -> list[str]:
+    return [text for (text,) in session.rows(gate_definition.STATEMENTS["hindrances"], {"schemas": []})]
+
+
+def _enrolment(session: Session, who: Incarnation, gate_digest: str) -> Enrolment:
+    *_, authority_id, authority_incarnation, family, mark, _ = session.row(STATEMENTS["marker"])
+    return Enrolment(
+        incarnation=who,
+        family=Family(family),
+        authority_id=authority_id,
+        authority_incarnation=authority_incarnation,
+        mark=mark,
+        managed_schemas=tuple(name for name, _, intact in session.rows(OBSERVATION["managed_schemas"]) if intact),
+        gate_digest=gate_digest,
+        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"])),
+    )

@@ -1,0 +1,142 @@
+"""`TablePublisher`: the controller's side of a refresh. Staging and dispatch are the worker's."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpone_provider.adapters.postgres import ddl, target
+from dpone_provider.adapters.postgres.definitions import Standing, read
+from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, unreadable
+from dpone_provider.adapters.postgres.names import filled, identifier, qualified, too_long
+from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.application.ports.tables import (
+    NotPublished,
+    Published,
+    PublishJob,
+    StagedContent,
+    TargetBinding,
+)
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.identity import Relation
+from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown
+from dpone_provider.domain.publication import Publication, Verb
+from dpone_provider.domain.schema.tables import Absent
+from dpone_provider.sql_files import load
+
+STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
+CALL_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresPublisher:
+    """Binds, discards and observes through the controller's login."""
+
+    endpoint: Endpoint
+    credential: Credential
+
+    def bind(self, job: PublishJob) -> TargetBinding | Refused | Unknown:
+        """Capture the target, and drop what an earlier attempt staged under the slot's name."""
+        refused = too_long(job.target, job.staged)
+        if refused is not None:
+            return refused
+        try:
+            with self._session("bind") as own:
+                bound = _bound(own, job)
+                _drop(own, job.staged)
+                return bound
+        except ERRORS as error:
+            return unreadable(error, f"target {job.target}")
+        except DponeError as error:
+            return error.failure if isinstance(error.failure, Refused) else Unknown(error.failure.problem)
+
+    def create_staged(self, job: PublishJob, binding: TargetBinding) -> None:
+        """Do nothing: the worker makes the staging table on its own login."""
+
+    def verify(self, job: PublishJob, claimed: StagedContent, deadline: Deadline) -> StagedContent:
+        """Trust the worker's read-back: the dispatch transaction counts again what it inserts."""
+        return claimed
+
+    def dispatch(self, job: PublishJob, publication: Publication, deadline: Deadline) -> None:
+        """Do nothing: dispatch is the worker's one transaction."""
+
+    def discard_staged(self, job: PublishJob) -> Unknown | None:
+        """Drop the slot's staging table and read it back as gone."""
+        try:
+            with self._session("discard staged") as own:
+                _drop(own, job.staged)
+                (found,) = read(own, [job.staged])
+        except ERRORS as error:
+            return _not_dropped(job.staged, error)
+        return None if isinstance(found, Absent) else _not_dropped(job.staged, "a table that is still there")
+
+    def observe(self, job: PublishJob, publication: Publication) -> Published | NotPublished | Unknown:
+        """Read the receipt. With the login's gate CLOSED, no receipt means that there will never be one."""
+        try:
+            with self._session("observe") as own:
+                rows = own.rows(STATEMENTS["receipt"], {"attempt_id": job.attempt_id, "slot_id": job.slot_id})
+        except ERRORS as error:
+            return unreadable(error, f"receipt of attempt {job.attempt_id}")
+        if not rows:
+            return NotPublished(f"no receipt of attempt {job.attempt_id} for slot {job.slot_id}")
+        ((sequence, epoch, counted, digest, principal),) = rows
+        return Published(counted, f"receipt {sequence} at epoch {epoch} by {principal}: {counted} rows, {digest}")
+
+    def _session(self, purpose: str) -> AbstractContextManager[Session]:
+        return session(self.endpoint, self.credential, purpose=f"dpone publisher: {purpose}", seconds=CALL_SECONDS)
+
+
+def _bound(own: Session, job: PublishJob) -> TargetBinding:
+    (found,) = read(own, [job.target])
+    writer = _writer_of(own, job.target)
+    if isinstance(found, Standing):
+        if found.owner != writer:
+            raise DponeError(_foreign(job.target, found.owner, writer))
+        target.require_refreshable(job.declared, found, target.effects_of(own, [found.oid]).get(found.oid, ()))
+    standing = target.identity(found)
+    target.actions(job.declared, found)
+    return TargetBinding(verb=Verb.REPLACE, target_identity=standing, staged_identity=job.attempt_id)
+
+
+def _writer_of(own: Session, relation: Relation) -> str:
+    rows = own.rows(STATEMENTS["writer_of"], {"schema": relation.schema})
+    if not rows:
+        raise DponeError(
+            refuse(
+                "schema_not_managed",
+                f"target {relation}",
+                found=f"schema {relation.schema}, which was never enrolled",
+                allowed="a managed schema of this database",
+                next_command="have an administrator run 040_enrol_target.sql for it",
+            )
+        )
+    return str(rows[0][0])
+
+
+def _drop(own: Session, staged: Relation) -> None:
+    with own.transaction():
+        own.run(filled(STATEMENTS["act_as"], writer=identifier(_writer_of(own, staged))))
+        own.run(filled(ddl.STATEMENTS["drop_table"], table=qualified(staged)))
+
+
+def _foreign(relation: Relation, owner: str, writer: str) -> Refused:
+    return refuse(
+        "target_not_ours",
+        f"target {relation}",
+        found=f"a table of {owner}",
+        allowed=f"a table of {writer}, or none",
+        next_command="choose another name, or have an administrator give the table to the writer role",
+    )
+
+
+def _not_dropped(staged: Relation, found: PostgresError | str) -> Unknown:
+    return unknown(
+        "staged_not_dropped",
+        f"staging table {staged}",
+        found=found,
+        allowed="a name that is free",
+        next_command="dpone recover --attempt ID (it continues here)",
+    )

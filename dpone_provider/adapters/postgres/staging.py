@@ -1,0 +1,123 @@
+"""`StagingWriter`: the worker fills the slot's staging table on its issued login, and reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from dpone_provider.adapters.postgres import ddl
+from dpone_provider.adapters.postgres.arrow_session import ArrowSession, arrow_session
+from dpone_provider.adapters.postgres.definitions import Standing, read
+from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, before_commit
+from dpone_provider.adapters.postgres.names import filled, literal, qualified
+from dpone_provider.adapters.postgres.reader import as_declared, column_reads, select_rows
+from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.application.ports.tables import PublishJob, StagedContent
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.columnar.content_digest import ContentHasher
+from dpone_provider.columnar.exactness import RowContract, exact_batch
+from dpone_provider.columnar.offence import InexactValue
+from dpone_provider.columnar.target_limits import POSTGRES
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.outcomes import DponeError, Failed, fail
+from dpone_provider.sql_files import load
+
+STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
+WRITE_SECONDS: Final = 3600.0
+PURPOSE: Final = "dpone staging"
+
+
+class PostgresStagingWriter:
+    """Fills ``job.staged``: made anew at the first use, unlogged, labelled with the attempt."""
+
+    def __init__(self, endpoint: Endpoint, credential: Credential, job: PublishJob, *, key: Sequence[str] = ()) -> None:
+        """Connect to nothing yet; ``key`` names the columns by which a message names a row."""
+        self._endpoint = endpoint
+        self._credential = credential
+        self._job = job
+        self._contract = RowContract(
+            relation=job.target, columns=job.declared.columns, limits=POSTGRES, key_columns=tuple(key)
+        )
+        self._open = ExitStack()
+        self._arrow: ArrowSession | None = None
+        self._sent = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Check and send one batch, as one COPY in binary form.
+
+        Raises:
+            DponeError: Refused when a value is not exact, Failed when the server refused or broke.
+        """
+        exact = exact_batch(batch, self._contract, self._sent)
+        if isinstance(exact, InexactValue):
+            self._open.close()
+            raise DponeError(exact.refusal())
+        failure: PostgresError
+        try:
+            self._connected().ingest(self._job.staged, exact)
+            self._sent += len(batch)
+            return
+        except ERRORS as error:
+            self._open.close()
+            failure = error
+        raise DponeError(self._failed(failure))
+
+    def finish(self, deadline: Deadline) -> StagedContent | Failed:
+        """Read the staged table back, on the same login, and disconnect."""
+        try:
+            with self._open:
+                return self._read_back(self._connected(), deadline)
+        except ERRORS as error:
+            return self._failed(error)
+        except DponeError as error:
+            return Failed(error.failure.problem)
+
+    def _connected(self) -> ArrowSession:
+        if self._arrow is None:
+            with session(self._endpoint, self._credential, purpose=PURPOSE, seconds=WRITE_SECONDS) as own:
+                make_staging(own, self._job)
+            self._arrow = self._open.enter_context(
+                arrow_session(self._endpoint, self._credential, purpose=PURPOSE, seconds=WRITE_SECONDS)
+            )
+        return self._arrow
+
+    def _read_back(self, arrow: ArrowSession, deadline: Deadline) -> StagedContent:
+        staged = self._job.staged
+        with session(self._endpoint, self._credential, purpose=PURPOSE, seconds=deadline.remaining()) as own:
+            (found,) = read(own, [staged])
+        if not isinstance(found, Standing):
+            raise DponeError(_gone(self._job))
+        reads = column_reads(staged, self._contract.columns, found)
+        hasher, size = ContentHasher(self._contract.columns), 0
+        for batch in arrow.batches(select_rows(staged, reads)):
+            exact = exact_batch(as_declared(batch, reads), self._contract, hasher.digest.rows)
+            if isinstance(exact, InexactValue):
+                raise DponeError(exact.refusal())
+            hasher.update(exact)
+            size += exact.nbytes
+        return StagedContent(rows=hasher.digest.rows, bytes=size, content_digest=str(hasher.digest))
+
+    def _failed(self, error: PostgresError) -> Failed:
+        return before_commit(error, f"staging table {self._job.staged}")
+
+
+def make_staging(own: Session, job: PublishJob) -> None:
+    """Make the slot's staging table anew, whatever an earlier attempt left under its name."""
+    with own.transaction():
+        own.run(filled(ddl.STATEMENTS["drop_table"], table=qualified(job.staged)))
+        own.run(ddl.staging_table(job.declared, job.staged))
+        own.run(filled(STATEMENTS["label"], table=qualified(job.staged), label=literal(job.attempt_id)))
+
+
+def _gone(job: PublishJob) -> Failed:
+    return fail(
+        "staging_table_gone",
+        f"staging table {job.staged}",
+        found="no table that this login may read",
+        allowed="the table that was just filled",
+        next_command="nothing was published; the next try begins anew",
+    )
