@@ -158,7 +158,9 @@ def test_two_aliases_of_one_database_share_its_slots(made: Made, tmp_path: Path)
     workspace.environment["bindings"]["other"] = "warehouse.other"
     connections = workspace.environment["connections"]
     connections["warehouse.other"] = copy.deepcopy(connections["warehouse.lab"])
-    again = dict(workspace.transfer, id="again", to={"connection": "other", "schema": "stage", "table": "ORDERS"})
+    again = dict(
+        copy.deepcopy(workspace.transfer), id="again", to={"connection": "other", "schema": "stage", "table": "ORDERS"}
+    )
     workspace.value["ordinary"].append(again)
     done = release_workspace(workspace.root, "synthetic", tmp_path / "b" / "out", workspace.ports())
     assert isinstance(done, Refused)
