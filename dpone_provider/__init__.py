@@ -11,13 +11,7 @@ __version__ = "0.1.0"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """What Airflow's provider manager reads from the entry point group `apache_airflow_provider`.
+    """What Airflow's provider manager reads from the entry point group `apache_airflow_provider`."""
+    from dpone_provider.airflow.provider_info import provider_info
 
-    The shape is Airflow's `provider_info.schema.json`; `name` and `description` are required there, and
-    `package-name` must equal the name of the installed distribution or Airflow refuses the provider.
-    """
-    return {
-        "package-name": "airflow-provider-dpone",
-        "name": "dpone",
-        "description": "Deployments of dbt projects and data transfers, admitted, fenced and reconciled.\n",
-    }
+    return provider_info()

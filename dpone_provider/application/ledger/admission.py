@@ -12,6 +12,12 @@ from dpone_provider.domain.identity import AttemptBinding, SlotId
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Busy, Refused, busy, refuse
 
+SLOTS_IN_USE = "slots_in_use"
+NOT_ACTIVE_YET = "occurrence_not_active_yet"
+NOT_ADMITTED = frozenset({SLOTS_IN_USE, NOT_ACTIVE_YET})
+"""The reasons of *busy* that prove that the attempt was not admitted. Any other may come after its admission, where the
+same id would follow its own row; so a caller that waits outside this process waits for these only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
@@ -113,7 +119,7 @@ def _busy_if_time_can_help(
 
 def _held(new: Attempt, holder: Attempt) -> Busy:
     return busy(
-        "slots_in_use",
+        SLOTS_IN_USE,
         str(new),
         holder=str(holder),
         allowed="slots that no other live attempt writes, and that none reads while this one writes",
@@ -133,7 +139,7 @@ def _unknown_holder(new: Attempt, holder: Attempt) -> Refused:
 
 def _not_active_yet(occurrence: Occurrence) -> Busy:
     return busy(
-        "occurrence_not_active_yet",
+        NOT_ACTIVE_YET,
         str(occurrence),
         holder="its own cache-sync, which has not activated it yet",
         allowed="an ACTIVE occurrence",
