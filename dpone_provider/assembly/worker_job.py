@@ -39,8 +39,8 @@ class WorkerJob:
     seconds: float
 
     def to_line(self) -> Secret:
-        """Return the one line that is sent; it holds secrets."""
-        return Secret(json.dumps(self._plain(), separators=(",", ":")) + "\n")
+        """Return the one line that is sent, without its end; it holds secrets."""
+        return Secret(json.dumps(self._plain(), separators=(",", ":")))
 
     @classmethod
     def from_line(cls, line: str) -> WorkerJob:
