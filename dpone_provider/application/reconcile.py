@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.services import Services
@@ -12,7 +12,7 @@ from dpone_provider.application.ports.tables import Bounds, TableReader
 from dpone_provider.columnar.reconcile import Agreement, Disagreement, Moved, deviations
 from dpone_provider.documents.transfer_pack import TransferPackV1
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import DponeError, Failure
+from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Failure, Refused, Unknown
 from dpone_provider.domain.schema.tables import Column
 
 if TYPE_CHECKING:
@@ -69,6 +69,23 @@ class Reconciler:
             target=f"{target.reference} {pack.target.relation}",
             outcome=outcome,
         )
+
+
+def in_words(one: TableReconciliation) -> str:
+    """Return what a comparison found, deviations by key."""
+    match one.outcome:
+        case Agreement(digest):
+            return f"agree: {digest.rows:,} rows, {digest}"
+        case Disagreement() as found:
+            listed = "; ".join(str(deviation) for deviation in found.deviations)
+            more = "" if found.complete else f" (at least {found.at_least})"
+            return f"DIFFER{more}: {listed}"
+        case Moved(side):
+            return f"the {side} changed while it was read; run it again"
+        case Refused() | Busy() | Failed() | Unknown() as failure:
+            return str(failure.problem)
+        case _ as never:
+            assert_never(never)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,15 @@ from dpone_provider.assembly.services import RegistryServices
 from dpone_provider.assembly.settings import Settings
 from dpone_provider.assembly.workloads import WorkloadMaker
 from dpone_provider.domain.attempt import Attempt, AttemptState
-from dpone_provider.domain.identity import AirflowTry, AttemptBinding, AttemptId, Digest, OccurrenceId, ServiceId
+from dpone_provider.domain.identity import (
+    AirflowTry,
+    AttemptBinding,
+    AttemptId,
+    Digest,
+    OccurrenceId,
+    ServiceId,
+    SlotId,
+)
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Failure, refuse
 
@@ -180,6 +188,20 @@ class Runtime:
         if len(found) != 1:
             raise DponeError(_not_one_attempt(start, len(found)))
         return found[0]
+
+    def receipt(self, occurrence_id: OccurrenceId) -> tuple[tuple[SlotId, int], ...]:
+        """Return the (slot, epoch) pairs that an occurrence's receipt holds; none before it was prepared."""
+        found = self._read(lambda tx: tx.receipt(occurrence_id))
+        return () if found is None else found[1]
+
+    def rows_of(self, attempt_id: AttemptId) -> int | None:
+        """Return how many rows an attempt published, None where it is no transfer."""
+        found = self._read(lambda tx: tx.publication(attempt_id, Lock.NONE))
+        return None if found is None else found.rows
+
+    def proof_digests(self, attempt_id: AttemptId) -> tuple[Digest, ...]:
+        """Return the digests of an attempt's proofs, in ledger order."""
+        return tuple(proof.evidence_digest for proof in self._read(lambda tx: tx.proofs(attempt_id)))
 
     def recover_dead(self) -> tuple[RecoveredAttempt, ...]:
         """Take the front door for every dead attempt of the environment."""

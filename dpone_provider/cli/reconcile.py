@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import click
 
 from dpone_provider.application.failure_codec import to_json
-from dpone_provider.application.reconcile import TableReconciliation
+from dpone_provider.application.reconcile import TableReconciliation, in_words
 from dpone_provider.cli.output import Output, format_option
 from dpone_provider.cli.reach import reach_options, runtime
 from dpone_provider.columnar.reconcile import Agreement, Disagreement, Moved
@@ -27,26 +27,9 @@ def reconcile(cache_root: Path, environment: str, authority: str | None, output_
     if output.is_json:
         output.result({"tables": [_json(one) for one in done]}, "")
     else:
-        rows = [(one.workload_id, one.source, one.target, told(one)) for one in done]
+        rows = [(one.workload_id, one.source, one.target, in_words(one)) for one in done]
         output.table("Reconciliation", ("workload", "source", "target", "found"), rows)
     raise SystemExit(int(ExitCode.OK if all(one.agrees for one in done) else ExitCode.FAILED))
-
-
-def told(one: TableReconciliation) -> str:
-    """Return what a comparison found, deviations by key."""
-    match one.outcome:
-        case Agreement(digest):
-            return f"agree: {digest.rows:,} rows, {digest}"
-        case Disagreement() as found:
-            listed = "; ".join(str(deviation) for deviation in found.deviations)
-            more = "" if found.complete else f" (at least {found.at_least})"
-            return f"DIFFER{more}: {listed}"
-        case Moved(side):
-            return f"the {side} changed while it was read; run it again"
-        case Refused() | Busy() | Failed() | Unknown() as failure:
-            return str(failure.problem)
-        case _ as never:
-            assert_never(never)
 
 
 def _json(one: TableReconciliation) -> dict[str, Any]:
@@ -55,7 +38,7 @@ def _json(one: TableReconciliation) -> dict[str, Any]:
         "source": one.source,
         "target": one.target,
         "agrees": one.agrees,
-        "found": told(one),
+        "found": in_words(one),
     }
     match one.outcome:
         case Agreement(digest):
