@@ -65,6 +65,7 @@ def _by_database(tried: AirflowTry) -> str | Unknown | None:
 
 
 def _by_supervisor(tried: AirflowTry) -> str | Unknown | None:
+    from airflow.sdk.api.client import ServerResponseError
     from airflow.sdk.exceptions import AirflowRuntimeError
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -75,8 +76,9 @@ def _by_supervisor(tried: AirflowTry) -> str | Unknown | None:
         states: Mapping[str, Any] = by_run.get(tried.run_id, {})
         if not states:
             RuntimeTaskInstance.get_dag(tried.dag_id)
-    except AirflowRuntimeError as error:
-        return _cannot_ask(tried, f"Airflow's supervisor answered {error.error.error}")
+    # The second is what `dag.test()`, whose supervisor runs in the task's own process, lets through.
+    except (AirflowRuntimeError, ServerResponseError) as error:
+        return _cannot_ask(tried, f"Airflow's supervisor answered {type(error).__name__}: {error}")
     except (OSError, EOFError) as error:
         return _cannot_ask(tried, f"Airflow's supervisor did not answer ({type(error).__name__})")
     key = tried.task_id if tried.map_index < 0 else f"{tried.task_id}_{tried.map_index}"
