@@ -42,6 +42,8 @@ TRANSIENT_METADATA = (
     "env",
     "send_anonymous_usage_stats",
 )
+OWN_PATHS: list[str] = []
+"""The job's directories: true of this run only, so no message tells them."""
 STATUSES = {
     "success": "success",
     "pass": "pass",
@@ -249,8 +251,10 @@ def forbid_network() -> None:
 
 
 def scrub(text: str | None) -> str:
-    """Return a bounded message without secrets and without control characters."""
+    """Return a bounded message without secrets, control characters and the paths of this job's own directories."""
     found = text or ""
+    for path in OWN_PATHS:
+        found = found.replace(f"{path}/", "").replace(path, ".")
     for name, value in os.environ.items():
         if name.startswith(SECRET_PREFIX) and value:
             found = found.replace(value, "*****")
@@ -264,12 +268,13 @@ def main() -> int:
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     tell = Telling(int(os.environ.pop(EVENTS_VARIABLE)))
     job: Job = json.loads(sys.stdin.readline())
+    OWN_PATHS.extend((job["work"], job["project"]))
     jobs = {"compile": compile_project, "build": build}
     try:
         require_adapter(job["adapter"])
         return jobs[job["do"]](job, tell)
     except Refusal as refusal:
-        tell(event="refused", reason=refusal.reason, message=scrub(refusal.message).replace(job["project"], "."))
+        tell(event="refused", reason=refusal.reason, message=scrub(refusal.message))
         return 2
 
 

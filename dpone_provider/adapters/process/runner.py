@@ -117,7 +117,7 @@ class GuardedChild:
         """Speak to ``guard`` through ``pipes``."""
         self._guard = guard
         self._pipes = pipes
-        self._pid = 0
+        self.pid = 0
         self._exit_code: int | None = None
         self._gone = threading.Event()
 
@@ -152,7 +152,7 @@ class GuardedChild:
                     next_command="make env",
                 )
             )
-        self._pid = answer["started"]
+        self.pid = answer["started"]
 
     @contextmanager
     def forwarding(self, mask: Mask, log: Callable[[str], None]) -> Iterator[None]:
@@ -212,7 +212,7 @@ class GuardedChild:
             self._exit_code = last["ended"]
         else:
             self._exit_code = -int(signal.SIGKILL)
-            _kill_group(self._pid)
+            _kill_group(self.pid)
         self._guard.wait()
         self._gone.set()
 

@@ -21,7 +21,7 @@ SECOND = FLIGHTS.parents[1] / "flights-v2" / "dbt"
 
 def write_project(root: Path, files: Mapping[str, str], name: str = "small") -> Path:
     """Write a project of the given files, with a ``dbt_project.yml`` unless they hold one."""
-    plain = f"name: {name}\nversion: 1.0.0\nprofile: {name}\nflags: {{send_anonymous_usage_stats: false}}\n"
+    plain = f"name: {name}\nversion: 1.0.0\nprofile: {name}\nmodels:\n  +materialized: table\n"
     for path, text in {"dbt_project.yml": plain, **files}.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpone_provider.adapters.dbt.runner import DbtChildRunner
+from dpone_provider.application.ports.dbt import DbtNodeEvent, DbtRunner, NodeStatus
+from dpone_provider.domain.identity import Digest
+from dpone_provider.domain.outcomes import DponeError
+from tests.adapters.dbt.projects import FLIGHTS, Bundled, bundled
+from tests.adapters.dbt.warehouse import Warehouse, build, running, wrong
+
+pytestmark = pytest.mark.lab
+
+
+def models(*names: str) -> list[str]:
+    return [f"model.small.{name}" for name in names]
+
+
+def test_the_runner_is_what_the_port_asks_for() -> None:
+    runner: DbtRunner = DbtChildRunner()
+    assert runner
+
+
+def test_the_flights_are_built_twice_and_no_secret_is_left(target: Warehouse, tmp_path: Path) -> None:
+    project = bundled(FLIGHTS, {"all": ["*"]}, tmp_path, database=target.database.name)
+    selected = project.compiled.selected["all"]
+    for name in ("first", "second"):
+        run = build(target, project, selected, tmp_path / name)
+        assert run.finished is not None, run.log
+        assert run.finished.success, run.log
+        assert run.exit_code == 0
+        assert [node for node, _ in run.finished.results] == sorted(selected)
+        assert {event.node_id for event in run.nodes} == set(selected)
+        started = [event.node_id for event in run.nodes if event.status is NodeStatus.STARTED]
+        assert sorted(started) == sorted(selected)
+        assert target.login.password.reveal().encode() not in run.everything_left()
+        assert {stat.S_IMODE(path.stat().st_mode) for path in run.directory.iterdir()} == {0o700}
+    profile = (tmp_path / "first" / "dbt" / "profiles.yml").read_text()
+    for value in (target.login.user, target.endpoint.host, str(target.endpoint.port), target.database.name):
+        assert value not in profile
+    assert target.query("SELECT count(*), sum(flights), sum(cancelled_flights) FROM mart.daily_carrier_delays") == [
+        (28, 600, 54)
+    ]
+    assert target.query("SELECT sum(flights) FROM mart.flights_by_hour") == [(600,)]
+    assert target.query("SELECT count(*) = 40, bool_and(hours_in_air > 0) FROM mart.fleet_usage") == [(True, True)]
+
+
+def test_each_way_a_node_ends_is_told_and_nothing_unselected_runs(
+    target: Warehouse, small: Bundled, tmp_path: Path
+) -> None:
+    selected = small.compiled.selected["tested"]
+    assert "model.small.inlined" not in selected
+    run = build(target, small, selected, tmp_path / "run")
+    assert run.exit_code == 1
+    assert run.finished is not None
+    assert not run.finished.success
+    assert run.finished.problem is None
+    assert run.last() == {
+        "good": "success",
+        "passing": "pass",
+        "warning": "warn",
+        "failing": "fail",
+        "after_failing": "skipped",
+        "over_inlined": "skipped",
+    }
+    ends = {event.node_id: event.status for event in run.nodes if event.status is not NodeStatus.STARTED}
+    assert dict(run.finished.results) == ends
+    assert set(ends) == set(selected)
+    assert target.query("SELECT to_regclass('mart.unselected')") == [(None,)]
+    assert target.login.password.reveal().encode() not in run.everything_left()
+
+
+def test_sql_that_fails_is_told_in_the_databases_words(target: Warehouse, small: Bundled, tmp_path: Path) -> None:
+    run = build(target, small, small.compiled.selected["sql"], tmp_path / "run")
+    assert run.exit_code == 1
+    assert run.last() == {"one": "success", "broken": "error", "after_broken": "skipped"}
+    (told,) = [event.message for event in run.nodes if event.status is NodeStatus.ERROR]
+    assert "division by zero" in told
+    assert str(tmp_path) not in told
+    assert target.login.password.reveal().encode() not in run.everything_left()
+
+
+def test_a_refused_login_starts_no_node_and_finds_no_other_credential(
+    target: Warehouse, small: Bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = target.login, wrong(target.login)
+    home = tmp_path / "home"
+    home.mkdir()
+    entry = f"{target.endpoint.host}:{target.endpoint.port}:*:{good.user}:{good.password.reveal()}\n"
+    (home / ".pgpass").write_text(entry)
+    (home / ".pgpass").chmod(0o600)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PGPASSFILE", str(home / ".pgpass"))
+    monkeypatch.setenv("PGPASSWORD", good.password.reveal())
+    run = build(target, small, models("unselected"), tmp_path / "run", bad)
+    assert run.nodes == []
+    assert run.finished is not None
+    assert not run.finished.success
+    assert run.finished.results == ()
+    assert "password authentication failed" in (run.finished.problem or "")
+    assert run.exit_code == 2
+    left = run.everything_left()
+    assert bad.password.reveal().encode() not in left
+    assert good.password.reveal().encode() not in left
+
+
+@pytest.mark.parametrize("ending", ["kill", "stop"])
+def test_a_killed_run_shows_which_node_was_in_flight(
+    target: Warehouse, small: Bundled, tmp_path: Path, ending: str
+) -> None:
+    with running(target, small, models("one", "slow"), tmp_path / "run") as (run, child, told):
+        for one in told:
+            assert isinstance(one, DbtNodeEvent)
+            run.nodes.append(one)
+            if one == DbtNodeEvent("model.small.slow", NodeStatus.STARTED, ""):
+                break
+        if ending == "kill":
+            os.kill(child.pid, signal.SIGKILL)
+        else:
+            child.stop(1.0)
+        assert list(told) == []
+    assert run.exit_code == -(signal.SIGKILL if ending == "kill" else signal.SIGTERM)
+    assert run.last() == {"one": "success", "slow": "started"}
+    assert target.query("SELECT to_regclass('mart.slow')") == [(None,)]
+    assert target.login.password.reveal().encode() not in run.everything_left()
+
+
+def test_a_project_that_is_not_what_was_compiled_does_not_connect(
+    target: Warehouse, small: Bundled, tmp_path: Path
+) -> None:
+    other = Bundled(compiled=replace(small.compiled, manifest=b"{}"), bundle=small.bundle)
+    run = build(target, other, models("unselected"), tmp_path / "run", wrong(target.login))
+    assert run.exit_code == 2
+    assert run.nodes == []
+    assert run.finished is not None
+    assert run.finished.results == ()
+    assert str(run.finished.problem).startswith("dbt_project_not_as_compiled")
+
+
+def test_a_bundle_that_is_no_project_is_refused_before_anything_is_started(target: Warehouse, tmp_path: Path) -> None:
+    (tmp_path / "project.tar.gz").write_bytes(b"no archive")
+    with pytest.raises(DponeError, match="archive_malformed"):
+        DbtChildRunner().command(
+            tmp_path / "project.tar.gz",
+            tmp_path,
+            models("m"),
+            target.endpoint,
+            "mart",
+            target.login,
+            1,
+            Digest("sha256:" + "0" * 64),
+        )
