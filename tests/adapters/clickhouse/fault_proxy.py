@@ -72,6 +72,8 @@ class FaultProxy:
     port: int
     rule: Rule = lambda _: PassOn()
     seen: list[Seen] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)
+    """The sizes of the server's own answers, in order."""
 
     def count(self, part: str) -> int:
         """Return how many requests had ``part`` in their query id or statement."""
@@ -112,6 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(fault, AnswerError) and not fault.sent_on:
             return self._answer_error(fault)
         status, headers, answer = self._ask(body)
+        proxy.answered.append(len(answer))
         match fault:
             case LoseAnswer():
                 self._hang_up()
@@ -121,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(status, headers, answer[:size], len(answer[:size]) if in_order else len(answer))
                 self._hang_up()
             case AppendToAnswer(size, tail):
-                self._answer(status, headers, answer[:size] + tail, size + len(tail))
+                self._answer(status, headers, answer[:size] + tail, len(answer[:size] + tail))
             case _:
                 self._answer(status, headers, answer, len(answer))
 
