@@ -8,6 +8,7 @@ from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.cache import DeploymentCache
 from dpone_provider.application.ports.gate import LoginGate
 from dpone_provider.application.ports.services import Services
+from dpone_provider.assembly.settings import ALL_ENVIRONMENTS
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.domain.identity import ServiceId
 from dpone_provider.domain.outcomes import Refused
@@ -52,7 +53,7 @@ class EnvironmentGates(Mapping[ServiceId, LoginGate]):
         entries = self._cache.entries()
         if isinstance(entries, Refused):
             return
-        ours = [one for one in entries if one.environment == self._environment]
+        ours = [one for one in entries if self._environment in (one.environment, ALL_ENVIRONMENTS)]
         for entry in sorted(ours, key=lambda one: not one.current):
             parent = self._cache.read(entry.environment, entry.deployment_id)
             if isinstance(parent, Parent):

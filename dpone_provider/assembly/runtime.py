@@ -16,7 +16,6 @@ from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.activation import CompositionActivationCoordinator
-from dpone_provider.application.admission import Admitter
 from dpone_provider.application.attempt import AttemptReport, AttemptRunner
 from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
@@ -30,10 +29,11 @@ from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction, L
 from dpone_provider.application.ports.process import TaskInstances
 from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.time import Clock, Deadline, Entropy
-from dpone_provider.application.promotion import Promotion, PromotionOrder, PromotionReport
+from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.reconcile import Reconciler, TableReconciliation
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
 from dpone_provider.application.status import EnvironmentStatus, environment_status
+from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
 from dpone_provider.assembly.gates import EnvironmentGates
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.services import RegistryServices
@@ -129,14 +129,14 @@ class Runtime:
 
     def promote(self, order: PromotionOrder) -> PromotionReport | Failure:
         """Run one promotion: ``cache-sync``."""
-        promotion = Promotion(
-            cache=self.cache,
-            admitter=Admitter(ledger=self.ledger, services=self.services),
-            coordinator=self.coordinator,
-            clock=self.clock,
+        materializer = DeploymentCacheMaterializer(
+            self.cache,
+            self.clock,
+            composition_activation_coordinator=self.coordinator,
             ledger_login=self.ledger_login,
+            told=self.told,
         )
-        return promotion.run(order, self.told)
+        return materializer.materialize(order)
 
     def abandon(self, occurrence_id: OccurrenceId, drain_timeout: float) -> Occurrence:
         """PREPARED → RETIRING → RETIRED."""

@@ -10,6 +10,8 @@ from dpone_provider.application.attempt import AttemptTimes
 from dpone_provider.domain.outcomes import Refused, refuse
 
 CONTROL_SCHEMA = "dpone_control"
+ALL_ENVIRONMENTS = "*"
+"""In place of an environment's name, where a process serves every environment of one authority."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from dpone_provider.cli.output import Output
-from dpone_provider.domain.outcomes import refuse
 
 if TYPE_CHECKING:
     from dpone_provider.assembly.runtime import Runtime
@@ -46,19 +45,12 @@ def reach_options(command: Command) -> Command:
 
 def runtime(output: Output, cache_root: Path, environment: str, authority: str | None) -> Runtime:
     """Return the runtime, or end the command: without an authority nothing is done (fail closed)."""
+    from dpone_provider.assembly.coordination import authority_not_given
     from dpone_provider.assembly.runtime import runtime_of
     from dpone_provider.assembly.settings import Settings
 
     if not authority:
-        output.end(
-            refuse(
-                "authority_not_given",
-                f"environment {environment}",
-                found="no --workspace-authority-connection-ref",
-                allowed="a reference to the control authority: a v3 parent is never put into service without it",
-                next_command="give --workspace-authority-connection-ref env:NAME, file:/PATH or airflow:CONN_ID",
-            )
-        )
+        output.end(authority_not_given(environment))
     given = {**os.environ, "DPONE_CACHE_ROOT": str(cache_root.absolute()), "DPONE_ENVIRONMENT": environment}
     settings = output.settled(Settings.from_environment({**given, "DPONE_AUTHORITY_CONNECTION_REF": authority}))
     return output.run(lambda: runtime_of(settings, output.told))
