@@ -22,6 +22,7 @@ NATIVE_ONLY_V2: Final = frozenset({"dpone.release.v2", "dpone.deployment.v2"})
 """Schema ids of native-only deployments. They are no parents; the coordinator of v3 parents never sees them."""
 
 _SCHEMA: Final = re.compile(r"(dpone\.[a-z][a-z-]*)\.v([1-9][0-9]*)")
+_MAX_ALLOWED: Final = 800
 _SECRETIVE: Final = re.compile(r"://|@|password|secret", re.IGNORECASE)
 
 
@@ -125,7 +126,14 @@ def _refusal_of(error: ErrorDetails, more: int, path: Path, where: str, next_com
             found = f"a text that is no reference, not shown because it may hold a secret{also}"
         case _:
             found = _shown(error["input"]) + also
-    return _refuse("document_value_invalid", where, path, found, error["msg"], next_command)
+    return _refuse("document_value_invalid", where, path, found, _allowed(error), next_command)
+
+
+def _allowed(error: ErrorDetails) -> str:
+    """Return what is allowed in words that never repeat what was found: it may be long, or a secret."""
+    if error["type"] == "union_tag_invalid":
+        return f"one of {error['ctx']['expected_tags']}"
+    return error["msg"] if len(error["msg"]) <= _MAX_ALLOWED else error["msg"][:_MAX_ALLOWED] + "…"
 
 
 def _path_in(value: Any, loc: tuple[int | str, ...], kind: str) -> Path:

@@ -61,7 +61,10 @@ def _document_path(path: str) -> str:
 
 
 def _instant(text: str) -> str:
-    parse_instant(text)
+    try:
+        parse_instant(text)
+    except ValueError:
+        raise _invalid("instant", "an instant in UTC, spelt YYYY-MM-DDTHH:MM:SS.ffffffZ") from None
     return text
 
 

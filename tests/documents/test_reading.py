@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+
+from dpone_provider.documents.canonical import canonical_bytes
+from dpone_provider.documents.current_pointer import CurrentPointerV1
+from dpone_provider.documents.deployment import DeploymentV3
+from dpone_provider.documents.model import Document
+from dpone_provider.documents.reading import read
+from dpone_provider.documents.registry import SCHEMAS, read_document
+from dpone_provider.documents.scalars import format_instant, parse_instant, unsafe_path
+from dpone_provider.domain.outcomes import Refused
+from tests.documents.compiled import every_document
+from tests.documents.examples import pointer
+
+DOCUMENTS = {document.schema_id: document for document in every_document()}
+ROUNDS = 1_200
+"""Malformed documents per schema and way of damaging values; five times as many damaged bytes: 10,000 and more."""
+
+
+def reason(found: Document | Refused) -> str:
+    assert isinstance(found, Refused), found
+    return found.problem.reason
+
+
+def test_there_is_an_example_of_every_schema() -> None:
+    assert set(DOCUMENTS) == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("schema", sorted(SCHEMAS))
+def test_a_document_is_read_as_it_was_written(schema: str) -> None:
+    document = DOCUMENTS[schema]
+    again = read_document(document.canonical_bytes(), "x")
+    assert again == document
+    assert isinstance(again, Document)
+    assert again.digest == document.digest
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"schema": "dpone.release.v2"}, "native_only_v2"),
+        ({"schema": "dpone.deployment.v2", "rubbish": [1]}, "native_only_v2"),
+        ({"schema": "dpone.release.v4"}, "unknown_document_version"),
+        ({"schema": "dpone.release.v03"}, "unknown_document_schema"),
+        ({"schema": "dpone.nothing.v1"}, "unknown_document_schema"),
+        ({"schema": "x" * 1000}, "unknown_document_schema"),
+        ({"schema": 3}, "not_a_document"),
+        ({"Schema": "dpone.release.v3"}, "not_a_document"),
+        ([], "not_a_document"),
+        (None, "not_a_document"),
+    ],
+)
+def test_the_schema_is_looked_at_before_anything_else(value: Any, expected: str) -> None:
+    assert reason(read_document(json.dumps(value).encode(), "x")) == expected
+
+
+def test_another_known_schema_than_expected_is_refused() -> None:
+    assert reason(read(DeploymentV3, pointer().canonical_bytes(), "deployment.json")) == "unknown_document_schema"
+
+
+def test_python_names_are_no_json_names() -> None:
+    value = json.loads(pointer().canonical_bytes())
+    value["schema_id"] = value["schema"]
+    assert reason(read(CurrentPointerV1, canonical_bytes(value), "x")) == "document_field_unknown"
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("environment", "Upper"),
+        ("environment", "../escape"),
+        ("environment", 1),
+        ("generation", 0),
+        ("generation", "1"),
+        ("generation", True),
+        ("deployment_id", "sha256:" + "A" * 64),
+        ("deployment_id", "sha256:" + "a" * 64 + "\n"),
+        ("occurrence_id", "5F0C7B0E-6F2B-4D51-9C1E-0D6B5A3F2E11"),
+        ("at", "2026-11-29T12:34:56Z"),
+        ("at", "2026-13-29T12:34:56.000001Z"),
+        ("by", ""),
+        ("by", None),
+    ],
+)
+def test_a_value_has_one_spelling(field: str, wrong: Any) -> None:
+    value = json.loads(pointer().canonical_bytes()) | {field: wrong}
+    found = read(CurrentPointerV1, json.dumps(value).encode(), "p.json")
+    assert reason(found) == "document_value_invalid"
+    assert isinstance(found, Refused)
+    assert found.problem.subject == f"p.json at $.{field}"
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every path in a value, the root's excepted."""
+    keys = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found: list[tuple[Any, ...]] = []
+    for key, inner in keys:
+        found.append((*path, key))
+        found += leaves(inner, (*path, key))
+    return found
+
+
+def parent_of(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path[:-1]:
+        value = value[step]
+    return value
+
+
+STRANGE = [None, True, 0, -1, 2**53, 1.5, "", "x" * 5000, "é", "e\u0301", "\x00", [], {}, [[]], {"a": 1}, "../x"]
+
+
+def strange(dice: random.Random) -> Any:
+    return copy.deepcopy(dice.choice(STRANGE))
+
+
+def replaced(parent: Any, key: Any, dice: random.Random) -> None:
+    parent[key] = strange(dice)
+
+
+def removed(parent: Any, key: Any, dice: random.Random) -> None:
+    del parent[key]
+
+
+def added(parent: Any, key: Any, dice: random.Random) -> None:
+    if isinstance(parent, dict):
+        parent["unknown"] = strange(dice)
+    else:
+        parent.insert(key, strange(dice))
+
+
+def doubled(parent: Any, key: Any, dice: random.Random) -> None:
+    if isinstance(parent, list):
+        parent.append(copy.deepcopy(parent[key]))
+    else:
+        parent[f"{key}_"] = parent[key]
+
+
+@pytest.mark.parametrize("damage", [replaced, removed, added, doubled], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("schema", sorted(SCHEMAS))
+def test_damaged_values_are_read_or_refused_never_more(schema: str, damage: Any) -> None:
+    dice = random.Random(f"{schema} {damage.__name__}")
+    plain = DOCUMENTS[schema].canonical_bytes()
+    paths = leaves(json.loads(plain))
+    for _ in range(ROUNDS):
+        value = json.loads(plain)
+        for path in dice.sample(paths, dice.choice((1, 1, 1, 2))):
+            with contextlib.suppress(LookupError, TypeError, AttributeError):  # an earlier damage took the place away
+                damage(parent_of(value, path), path[-1], dice)
+        found = read_document(json.dumps(value).encode(), "x.json")
+        assert isinstance(found, Refused | Document)
+        if isinstance(found, Document):
+            # What was damaged and still reads means the same as its canonical form.
+            assert read_document(found.canonical_bytes(), "x.json") == found
+        else:
+            assert len(str(found.problem)) < 2_000
+
+
+@pytest.mark.parametrize("schema", sorted(SCHEMAS))
+def test_damaged_bytes_are_read_or_refused_never_more(schema: str) -> None:
+    dice = random.Random(schema)
+    plain = DOCUMENTS[schema].canonical_bytes()
+    for _ in range(5 * ROUNDS):
+        data = bytearray(plain)
+        for _ in range(dice.choice((1, 2, 5))):
+            at = dice.randrange(len(data))
+            match dice.randrange(4):
+                case 0:
+                    data[at] = dice.randrange(256)
+                case 1:
+                    del data[at : at + dice.choice((1, 3, 50))]
+                case 2:
+                    data[at:at] = bytes(dice.choice((b'"', b"{", b"]", b",", b"\xff", b"0", b'"a":1,')))
+                case _:
+                    data[at:at] = data[at : at + 40]
+            data = data or bytearray(b" ")
+        assert isinstance(read_document(bytes(data), "x.json"), Refused | Document)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "/a", "a//b", "a/", "./a", "a/../b", "..", ".", "a\\b", "C:/x", "a\x00b", "a\nb", "a./b", "a /b"),
+        *("con", "native/NUL.json", "x/Com1.txt", "lpt9", "a" * 600),
+    ],
+)
+def test_paths_that_are_not_safe_everywhere(path: str) -> None:
+    assert unsafe_path(path) is not None
+
+
+@pytest.mark.parametrize(
+    "path", ["a", "a/b.json", "native/sales/project.tar.gz", ".hidden/x", "a..b", "é/ü", "console"]
+)
+def test_paths_that_are(path: str) -> None:
+    assert unsafe_path(path) is None
+
+
+def test_instants_have_one_spelling() -> None:
+    text = "2026-11-29T12:34:56.000001Z"
+    assert format_instant(parse_instant(text)) == text
+    with pytest.raises(ValueError, match="zone"):
+        format_instant(parse_instant(text).replace(tzinfo=None))
+    with pytest.raises(ValueError, match="spelling"):
+        parse_instant("2026-11-29T12:34:56.1Z")
