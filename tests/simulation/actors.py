@@ -1,0 +1,163 @@
+"""Actors on one thread: each runs until it waits for something, or until the policy takes its turn away.
+
+An actor stands for a process: a controller, its child, a promoter, an operator. The code that a test itself runs is one
+too; when it waits, the others move. Nothing here knows what a step is: the wire calls ``pause`` at each port call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import greenlet  # type: ignore[import-untyped]
+
+MAIN = "main"
+_current: ContextVar[str] = ContextVar("_current", default=MAIN)
+
+
+class Crash(BaseException):
+    """The process of an actor ends here: nothing of it runs any more, whatever `finally` says."""
+
+
+class Stuck(AssertionError):
+    """Somebody waits for what nobody will ever do."""
+
+
+class Policy(Protocol):
+    """Chooses whose turn it is."""
+
+    def choose(self, ready: Sequence[Actor]) -> Actor:
+        """Return one of ``ready``, which is not empty."""
+
+    def takes_turn_away(self) -> bool:
+        """Tell whether the running actor has to stop at this step, so that somebody else may be chosen."""
+
+
+class RunUntilItWaits:
+    """The policy of unit tests: nobody is interrupted, and the first that can go on does."""
+
+    def choose(self, ready: Sequence[Actor]) -> Actor:
+        """Return the first."""
+        return ready[0]
+
+    def takes_turn_away(self) -> bool:
+        """Never."""
+        return False
+
+
+@dataclass(slots=True, eq=False)
+class Actor:
+    """One process. ``error`` is what it ended with, None when it returned ``result``."""
+
+    name: str
+    thread: greenlet.greenlet
+    waits_for: Callable[[], bool] | None = None
+    wakes_at: float | None = None
+    result: object = None
+    error: BaseException | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether nothing of it runs any more."""
+        return bool(self.thread.dead)
+
+    def ready(self, now: float) -> bool:
+        """Tell whether it can go on."""
+        if self.ended:
+            return False
+        woken = self.wakes_at is not None and self.wakes_at <= now
+        return self.waits_for is None or woken or self.waits_for()
+
+
+@dataclass(slots=True)
+class Actors:
+    """Every actor of one world, and its time in seconds. Time passes only when nobody can go on without it."""
+
+    policy: Policy = field(default_factory=RunUntilItWaits)
+    now: float = 1000.0
+    known: list[Actor] = field(default_factory=list)
+    dead: set[str] = field(default_factory=set)
+    _hub: greenlet.greenlet = field(default_factory=greenlet.getcurrent)
+
+    @property
+    def current(self) -> str:
+        """The name of whoever runs now."""
+        return _current.get()
+
+    @contextmanager
+    def acting(self, name: str) -> Iterator[None]:
+        """Let the caller go under another name within the block: another process, run to its end right here."""
+        token = _current.set(name)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def spawn(self, name: str, body: Callable[[], object]) -> Actor:
+        """Add an actor; it begins when somebody waits, or when it is chosen."""
+
+        def run() -> None:
+            _current.set(name)
+            try:
+                actor.result = body()
+            except (Crash, greenlet.GreenletExit) as error:
+                actor.error = error
+            except Exception as error:  # noqa: BLE001 - whatever a process ends with is its own end, never the test's
+                actor.error = error
+
+        actor = Actor(name, greenlet.greenlet(run, parent=self._hub))
+        self.known.append(actor)
+        return actor
+
+    def pause(self) -> None:
+        """Stop at a step if the policy says so."""
+        if self._own() is not None and self.policy.takes_turn_away():
+            self._hub.switch()
+
+    def wait_for(self, condition: Callable[[], bool], until: float | None = None) -> None:
+        """Return when ``condition`` holds, or when the time ``until`` has come.
+
+        Raises:
+            Stuck: neither can happen.
+        """
+        own = self._own()
+        if own is None:
+            self._drive(condition, until)
+            return
+        if not condition():
+            own.waits_for, own.wakes_at = condition, until
+            self._hub.switch()
+            own.waits_for = own.wakes_at = None
+
+    def run_all(self) -> None:
+        """Let everybody run to the end."""
+        self._drive(lambda: all(actor.ended for actor in self.known), None)
+
+    def end(self, actor: Actor) -> None:
+        """Kill an actor: it runs nothing but the closing of what it holds open."""
+        self.dead.add(actor.name)
+        if not actor.ended:
+            actor.thread.parent = greenlet.getcurrent()
+            actor.thread.throw(greenlet.GreenletExit)
+
+    def _own(self) -> Actor | None:
+        running = greenlet.getcurrent()
+        return next((actor for actor in self.known if actor.thread is running), None)
+
+    def _drive(self, condition: Callable[[], bool], until: float | None) -> None:
+        while not condition():
+            if until is not None and until <= self.now:
+                return
+            ready = [actor for actor in self.known if actor.ready(self.now)]
+            if ready:
+                self.policy.choose(ready).thread.switch()
+                continue
+            times = [actor.wakes_at for actor in self.known if not actor.ended and actor.wakes_at is not None]
+            if until is not None:
+                times.append(until)
+            if not times:
+                raise Stuck(f"nobody can go on: {', '.join(one.name for one in self.known if not one.ended)}")
+            self.now = max(self.now, min(times))

@@ -1,0 +1,175 @@
+"""The simulated ledger: each transaction runs in one step, on a copy, and commits as a whole or leaves nothing.
+
+Isolation between transactions is not simulated here: the database's own is proven by interleaving real ones. What is
+simulated is everything that a controller sees: conflicts, laws, lock waits behind an open transaction of a target,
+a server that does not answer, an answer that is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeVar, cast
+
+from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.identity import AttemptId, Family, SlotId
+from dpone_provider.domain.outcomes import (
+    DponeError,
+    Failed,
+    Failure,
+    Problem,
+    Refused,
+    StateChange,
+    Unknown,
+    busy,
+    fail,
+    type_of_failure,
+    unknown,
+)
+from tests.simulation.ledger_rows import ConstraintBroken, LawBroken, LockWait, Rows
+from tests.simulation.ledger_transaction import SimulatedTransaction
+from tests.simulation.wire import Call, Fault, Wire
+
+Result = TypeVar("Result")
+AUTHORITY = Authority(
+    authority_id="5a1d4f0e-6a53-4b6f-9a39-0c8f6f2d7b11", incarnation="7/16384/00000001", family=Family.NONPRODUCTION
+)
+CHECKS: list[Callable[[Rows, Rows], None]] = []
+"""Told the rows before and after every commit of every simulated ledger: where invariants can be looked at."""
+
+
+@dataclass(slots=True)
+class SimulatedLedger:
+    """``Ledger`` in memory. ``refusal`` makes it refuse everything, ``reachable`` False makes it silent."""
+
+    wire: Wire
+    rows: Rows = field(default_factory=Rows)
+    identity: Authority = AUTHORITY
+    reachable: bool = True
+    refusal: Refused | None = None
+    held: dict[str, str] = field(default_factory=dict)
+    """Rows that open transactions of targets keep share-locked: id of the row → who, in words."""
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def run(
+        self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
+    ) -> Result | Conflict | Failure:
+        """Run ``script`` in one step; see ``Ledger.run``.
+
+        Raises:
+            DponeError: a guarded write met other rows, or a law refused.
+        """
+
+        def broken(fault: Fault) -> Failure:
+            return _unreachable(name) if fault is Fault.ERROR else _answer_lost(name)
+
+        return self.wire.send(Call("ledger", name), lambda: self._run(name, script, deadline), broken)
+
+    def afresh(self) -> SimulatedLedger:
+        """Return the same ledger: nothing is kept between runs anyway."""
+        return self
+
+    def authority(self) -> Authority | Refused | Unknown:
+        """Return who it is."""
+
+        def tell() -> Authority | Refused | Unknown:
+            return self.refusal or (self.identity if self.reachable else _unreachable("authority"))
+
+        return self.wire.send(Call("ledger", "authority"), tell, lambda _: _unreachable("authority"))
+
+    @contextmanager
+    def share_locked(self, attempt_id: AttemptId, slots: tuple[SlotId, ...], who: str) -> Iterator[None]:
+        """Keep an attempt's row and its slots share-locked, as the fence of an open target transaction does."""
+        rows = {str(attempt_id), *map(str, slots)} - set(self.held)
+        self.held |= dict.fromkeys(rows, who)
+        try:
+            yield
+        finally:
+            for row in rows:
+                del self.held[row]
+
+    def _run(
+        self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
+    ) -> Result | Conflict | Failure:
+        if not self.reachable:
+            return _unreachable(name)
+        if self.refusal is not None:
+            return self.refusal
+        transaction = SimulatedTransaction(self.rows.copy(), lambda: next(self._numbers), self.held)
+        try:
+            result = script(cast(LedgerTransaction, transaction))
+            if isinstance(result, type_of_failure):
+                return cast(Failure, result)
+            for settle in transaction.at_commit:
+                settle()
+        except ConstraintBroken as error:
+            return Conflict(error.constraint)
+        except LawBroken as error:
+            raise DponeError(_law_refused(name, error)) from error
+        except GuardLost as error:
+            raise DponeError(_guard_lost(name, error)) from error
+        except LockWait as error:
+            deadline.clock.wait(deadline.remaining())
+            return _locked(name, error)
+        finally:
+            transaction.open = False
+        before, self.rows = self.rows, transaction.rows
+        for effect in transaction.after_commit:
+            effect()
+        for check in CHECKS:
+            check(before, self.rows)
+        return result
+
+
+def _unreachable(name: str) -> Unknown:
+    problem = Problem(
+        reason="authority_unreachable",
+        subject=f"ledger transaction {name}",
+        found="no answer",
+        allowed="a control authority that answers",
+        next_command="run the same command again when the server is up",
+    )
+    return Unknown(problem, change=StateChange.NONE)
+
+
+def _answer_lost(name: str) -> Unknown:
+    return unknown(
+        "ledger_answer_lost",
+        f"ledger transaction {name}",
+        found="COMMIT was sent and its answer did not come",
+        allowed="an answer to COMMIT",
+        next_command="run the same command again: it finds out what is there and continues",
+    )
+
+
+def _locked(name: str, error: LockWait) -> Failure:
+    return busy(
+        "ledger_row_locked",
+        f"ledger transaction {name}",
+        holder=error.holder,
+        allowed="rows that nobody keeps locked until the deadline",
+        next_command="wait, or `dpone recover`",
+    )
+
+
+def _law_refused(name: str, error: LawBroken) -> Failed:
+    return fail(
+        error.law,
+        f"ledger transaction {name}, {error.subject}",
+        found=error.found or "nothing",
+        allowed=error.allowed,
+        next_command="dpone status; if nobody changed the ledger by hand, this is a fault of the program",
+    )
+
+
+def _guard_lost(name: str, error: GuardLost) -> Failed:
+    return fail(
+        "ledger_guard_lost",
+        f"ledger transaction {name}",
+        found=str(error),
+        allowed="rows as the transaction had read and locked them",
+        next_command="dpone status; if nobody changed the ledger by hand, this is a fault of the program",
+    )

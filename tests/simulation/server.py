@@ -1,0 +1,220 @@
+"""A simulated database server: logins, sessions, logins under way, tables with rows, receipts, what enrolment left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import NAMESPACE_OID, uuid5
+
+import pyarrow as pa
+
+from dpone_provider.application.ports.catalog import ObjectKind
+from dpone_provider.application.ports.ledger import ReceiptRow
+from dpone_provider.columnar.content_digest import ContentHasher
+from dpone_provider.domain.connection import Credential
+from dpone_provider.domain.gate import Gate, GateState
+from dpone_provider.domain.identity import (
+    AttemptId,
+    EngineKind,
+    Family,
+    Incarnation,
+    Relation,
+    Service,
+    ServiceId,
+)
+from dpone_provider.domain.schema.tables import Column
+from tests.simulation.ledger import AUTHORITY, SimulatedLedger
+
+
+class LoginDenied(Exception):
+    """The server did not let a login in."""
+
+
+class ConnectionLost(Exception):
+    """The session was ended, or the server is not there."""
+
+
+@dataclass(slots=True)
+class StoredTable:
+    """One object with its rows. ``journaled``: the staging journal knows it, or its owner is a writer role of ours."""
+
+    identity: str
+    columns: tuple[Column, ...] = ()
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    journaled: bool = True
+    kind: ObjectKind = ObjectKind.TABLE
+    label: str = ""
+    dependants: tuple[str, ...] = ()
+    unmodelled: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows stand here."""
+        return sum(len(batch) for batch in self.batches)
+
+    @property
+    def content_digest(self) -> str:
+        """The content digest in its textual form."""
+        hasher = ContentHasher(self.columns)
+        for batch in self.batches:
+            hasher.update(batch)
+        return str(hasher.digest)
+
+
+@dataclass(slots=True)
+class StoredLogin:
+    """One login; ``enabled`` tells whether it may log in."""
+
+    name: str
+    secret: str
+    enabled: bool
+    server_id: str
+    grants: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class ServerSession:
+    """One session of a login. ``stubborn`` is one that does not end when it is told to."""
+
+    number: int
+    login: str
+    in_transaction: bool = False
+    stubborn: bool = False
+    ended: bool = False
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"session {self.number} of {self.login}"
+
+
+@dataclass(slots=True)
+class Enrolled:
+    """What an administrator's enrolment left, as the database says it now."""
+
+    managed_schemas: tuple[str, ...]
+    family: Family = Family.NONPRODUCTION
+    authority_id: str = AUTHORITY.authority_id
+    authority_incarnation: str = AUTHORITY.incarnation
+    mark: int = 0
+    gate_digest: str | None = None
+    other_writers: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedServer:
+    """One service with one database. ``ledger`` is set where the engine asks it at each login (SQL engines)."""
+
+    service: Service
+    database: str
+    facts: tuple[tuple[str, str], ...]
+    enrolled: Enrolled | None = None
+    ledger: SimulatedLedger | None = None
+    folds_case: bool = False
+    reachable: bool = True
+    sees_all: bool = True
+    tables: dict[Relation, StoredTable] = field(default_factory=dict)
+    receipts: dict[AttemptId, ReceiptRow] = field(default_factory=dict)
+    logins: dict[str, StoredLogin] = field(default_factory=dict)
+    sessions: list[ServerSession] = field(default_factory=list)
+    half_open: list[str] = field(default_factory=list)
+    _made: int = 0
+
+    @property
+    def kind(self) -> EngineKind:
+        """The engine."""
+        return self.service.kind
+
+    @property
+    def service_id(self) -> ServiceId:
+        """The service's id."""
+        return self.service.service_id
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """The database's present life."""
+        return Incarnation(self.service, self.database, self.facts)
+
+    def replace_database(self) -> None:
+        """Drop the database and make it anew: another incarnation, nothing in it."""
+        self.facts = tuple((name, value + "'") for name, value in self.facts)
+        self.tables.clear()
+        self.receipts.clear()
+
+    def new_identity(self) -> str:
+        """Return an identity that no object ever had."""
+        self._made += 1
+        return str(uuid5(NAMESPACE_OID, f"{self.service_id} {self._made}"))
+
+    def require_reachable(self) -> None:
+        """Refuse to answer when the server is not there.
+
+        Raises:
+            ConnectionLost: it is not.
+        """
+        if not self.reachable:
+            raise ConnectionLost(f"{self.kind} {self.database} does not answer")
+
+    def sessions_of(self, login: str) -> list[ServerSession]:
+        """Return the open sessions of a login."""
+        return [one for one in self.sessions if one.login == login]
+
+    def log_in(self, credential: Credential) -> ServerSession:
+        """Open a session.
+
+        Raises:
+            LoginDenied: no such login, disabled, another secret, or the gate is not READY.
+            ConnectionLost: the server does not answer.
+        """
+        self.require_reachable()
+        login = self.logins.get(credential.user)
+        if login is None or not login.enabled or login.secret != credential.password.reveal():
+            raise LoginDenied(credential.user)
+        gate = self.gate_of(credential.user)
+        if self.ledger is not None and (gate is None or gate.state is not GateState.READY):
+            raise LoginDenied(f"{credential.user}: {gate}")
+        self._made += 1
+        session = ServerSession(self._made, credential.user)
+        self.sessions.append(session)
+        return session
+
+    def end(self, session: ServerSession) -> None:
+        """Close a session."""
+        session.ended = True
+        if session in self.sessions:
+            self.sessions.remove(session)
+
+    @contextmanager
+    def session(self, credential: Credential) -> Iterator[ServerSession]:
+        """Hold a session of a login."""
+        opened = self.log_in(credential)
+        try:
+            yield opened
+        finally:
+            self.end(opened)
+
+    def require(self, session: ServerSession) -> None:
+        """Demand that a session still is one.
+
+        Raises:
+            ConnectionLost: it was ended.
+        """
+        self.require_reachable()
+        if session.ended:
+            raise ConnectionLost(f"{session} was ended")
+
+    def gate_of(self, login: str) -> Gate | None:
+        """Return the ledger's gate row of a login, as the engine's own trigger reads it."""
+        if self.ledger is None:
+            return None
+        rows = self.ledger.rows.gates.values()
+        return next((g for g in rows if (g.service_id, g.principal.name) == (self.service_id, login)), None)
+
+    def class_of(self, relation: Relation, among: Iterable[Relation]) -> Relation:
+        """Return the first relation that the database holds equal to ``relation``, itself if there is none."""
+        same = (one for one in among if self._folded(one) == self._folded(relation))
+        return next(same, relation)
+
+    def _folded(self, relation: Relation) -> tuple[str, str]:
+        parts = (relation.schema, relation.name)
+        return (parts[0].casefold(), parts[1].casefold()) if self.folds_case else parts
