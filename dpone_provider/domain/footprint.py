@@ -1,7 +1,9 @@
 """Which relations a workload may write: its targets and every helper that its engine's adapter makes beside them.
 
-The helper names of dbt's adapters are facts of the installed macros; a test compares them with the installed version
-(dbt-postgres 1.11: ``make_temp_relation``, ``make_backup_relation``, ``make_intermediate_relation``).
+The helper names of dbt's adapters are facts of the installed macros (dbt-postgres 1.11:
+``postgres__make_relation_with_suffix``). A test builds a node of every kind on PostgreSQL and compares them with every
+relation that the server saw defined. What incremental models and snapshots stage there are temporary tables of their
+session; they have no slot.
 """
 
 from __future__ import annotations
@@ -59,27 +61,30 @@ _MSSQL_HELPERS = (
     ("__dbt_temp_vw", Role.HELPER),
     ("_snapshot_staging_temp_view", Role.HELPER),
 )
-_HELPERS = {EngineKind.POSTGRES: _POSTGRES_HELPERS, EngineKind.MSSQL: _MSSQL_HELPERS}
-_NAME_LIMITS = {EngineKind.POSTGRES: 63, EngineKind.MSSQL: 128}
+_POSTGRES_LIMIT = 63
 
 
 def written_by_dbt(engine: EngineKind, node: DbtNode) -> tuple[WrittenRelation, ...]:
     """Return every relation that running ``node`` may write, in name order.
 
-    PostgreSQL's adapter shortens the base so that base and suffix fit 63 bytes, SQL Server's does not shorten.
+    PostgreSQL's adapter shortens the base so that base and suffix fit 63 characters, SQL Server's does not shorten.
 
     Raises:
         ValueError: dbt has no adapter for ``engine`` here.
     """
-    if engine not in _HELPERS:
+    if engine not in (EngineKind.POSTGRES, EngineKind.MSSQL):
         raise ValueError(f"no dbt adapter is modelled for {engine}")
     if node.relation is None or node.resource_type not in ("model", "seed", "snapshot"):
         return ()
-    limit = _NAME_LIMITS[engine]
     written = {WrittenRelation(node.relation, Role.TARGET)}
-    for suffix, role in _HELPERS[engine]:
-        base = node.relation.name
-        if engine is EngineKind.POSTGRES:
-            base = base[: limit - len(suffix)]
-        written.add(WrittenRelation(Relation(node.relation.schema, base + suffix), role))
+    for name, role in _helpers(engine, node.resource_type, node.relation.name):
+        written.add(WrittenRelation(Relation(node.relation.schema, name), role))
     return tuple(sorted(written))
+
+
+def _helpers(engine: EngineKind, resource_type: str, name: str) -> tuple[tuple[str, Role], ...]:
+    if engine is EngineKind.MSSQL:
+        return tuple((name + suffix, role) for suffix, role in _MSSQL_HELPERS)
+    if resource_type != "model":
+        return ()  # seeds are filled in place, snapshots merged from a temporary table
+    return tuple((name[: _POSTGRES_LIMIT - len(suffix)] + suffix, role) for suffix, role in _POSTGRES_HELPERS)

@@ -42,6 +42,8 @@ TRANSIENT_METADATA = (
     "env",
     "send_anonymous_usage_stats",
 )
+TRANSIENT_OF_NODE = ("created_at", "root_path", "build_path", "compiled_path")
+"""When a node was read, and where on this machine (seeds have an absolute path)."""
 OWN_PATHS: list[str] = []
 """The job's directories: true of this run only, so no message tells them."""
 STATUSES = {
@@ -222,7 +224,8 @@ def canonical_manifest(data: bytes) -> bytes:
         for entry in entries:
             for one in entry if isinstance(entry, list) else [entry]:
                 if isinstance(one, dict):
-                    one.pop("created_at", None)
+                    for key in TRANSIENT_OF_NODE:
+                        one.pop(key, None)
     return json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -168,7 +168,7 @@ def _place(node: Mapping[str, Any], kind: EngineKind, database: str) -> Iterator
 
 def _foreign(node: Mapping[str, Any], known: Mapping[str, Any], database: str) -> Iterator[Offence]:
     """Something that a node reads in another database."""
-    for unique_id in node["depends_on"]["nodes"]:
+    for unique_id in _depends_on(node):
         other = known.get(unique_id)
         if other is not None and other.get("relation_name") and other["database"] != database:
             found, allowed = f"reads {unique_id} in database {other['database']}", f"database {database}"
@@ -200,7 +200,13 @@ def _under(unique_id: str, nodes: Mapping[str, Any]) -> set[str]:
     while following:
         node = nodes[following.pop()]
         if node["config"]["materialized"] in ("view", "ephemeral"):
-            below = {one for one in node["depends_on"]["nodes"] if one in nodes} - found
+            below = {one for one in _depends_on(node) if one in nodes} - found
             found |= below
             following += below
+    return found
+
+
+def _depends_on(node: Mapping[str, Any]) -> list[str]:
+    """Return the ids of what a node reads; seeds have none."""
+    found: list[str] = node["depends_on"].get("nodes", [])
     return found

@@ -65,7 +65,7 @@ def test_an_ordinary_project_has_no_offence() -> None:
         node("c", config={"materialized": "incremental", "incremental_strategy": "merge"}),
         node("d", config={"materialized": "incremental", "incremental_strategy": None}),
         node("e", config={"materialized": "ephemeral"}, relation_name=None),
-        node("s", kind="seed"),
+        node("s", kind="seed", depends_on={"macros": []}),
         node("h", kind="snapshot", config={"strategy": "check"}),
         node("t", kind="test", relation_name=None, reads=("a",)),
         macros=(macro("generate_schema_name", "p", "macros/x.sql"), macro("test_mine", "p", "macros/t.sql")),

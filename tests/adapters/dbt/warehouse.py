@@ -72,7 +72,7 @@ def warehouse(database: lab.LabDatabase) -> Iterator[Warehouse]:
             connection.execute(sql.SQL(statement).format(**names, password=login.password.reveal()))
         yield Warehouse(database=database, login=login)
         for role in (names["login"], names["writer"]):
-            connection.execute(sql.SQL("DROP OWNED BY {}").format(role))
+            connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(role))
             connection.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
