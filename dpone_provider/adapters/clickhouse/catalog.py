@@ -127,7 +127,7 @@ class ClickHouseCatalog:
         for candidate in candidates:
             if candidate.schema != self._database:
                 return self._refused("schema_not_managed", f"{candidate}", f"tables of database {self._database}")
-            too_long = refuse_long_name(candidate)
+            too_long = refuse_long_name(candidate, moved_from=STAGING_DATABASE)
             if too_long is not None:
                 return too_long
         incarnation = self._incarnation(session)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dpone_provider.adapters.clickhouse.names import quoted
+from dpone_provider.adapters.clickhouse.names import quoted, text_literal
 from dpone_provider.domain.identity import Relation
 
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'")
@@ -45,16 +45,17 @@ def features(definition: str) -> tuple[str, ...]:
 def mentions(definition: str, relation: Relation, *, own_database: str) -> bool:
     """Tell whether a definition names a relation, qualified, or alone when it lies in the same database.
 
-    Engines such as Buffer and Merge name tables in string literals, so literals are looked at as well. May say yes
-    where a name only looks like the table's: a caller refuses then, and the message shows the definition's owner.
+    Engines and dictionaries name tables in string literals, so literals are looked at as well. May say yes where a name
+    only looks like the table's: a caller refuses then, and the message shows the definition's owner.
     """
-    return any(re.search(pattern, definition) for pattern in _patterns(relation, own_database))
+    literals = set(_LITERAL.findall(definition))
+    by_literals = {text_literal(relation.schema), text_literal(relation.name)} <= literals
+    return by_literals or any(re.search(pattern, definition) for pattern in _patterns(relation, own_database))
 
 
 def _patterns(relation: Relation, own_database: str) -> Iterator[str]:
     names = "|".join(map(re.escape, {relation.name, quoted(relation.name)}))
     schemas = "|".join(map(re.escape, {relation.schema, quoted(relation.schema)}))
     yield rf"(?<![\w`.])(?:{schemas})\s*\.\s*(?:{names})(?![\w`])"
-    yield rf"'{re.escape(relation.schema)}'\s*,\s*'{re.escape(relation.name)}'"
     if relation.schema == own_database:
         yield rf"(?<![\w`.])(?:{names})(?![\w`])"

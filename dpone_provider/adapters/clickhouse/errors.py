@@ -11,34 +11,32 @@ from typing import Final
 
 from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
 
-_NOT_EXECUTED: Final = frozenset(
-    {
-        36,  # BAD_ARGUMENTS
-        46,  # UNKNOWN_FUNCTION
-        47,  # UNKNOWN_IDENTIFIER
-        48,  # NOT_IMPLEMENTED
-        50,  # UNKNOWN_TYPE
-        57,  # TABLE_ALREADY_EXISTS
-        60,  # UNKNOWN_TABLE
-        62,  # SYNTAX_ERROR
-        80,  # INCORRECT_QUERY
-        81,  # UNKNOWN_DATABASE
-        115,  # UNKNOWN_SETTING
-        164,  # READONLY
-        192,  # UNKNOWN_USER
-        193,  # WRONG_PASSWORD
-        194,  # REQUIRED_PASSWORD
-        195,  # IP_ADDRESS_NOT_ALLOWED
-        202,  # TOO_MANY_SIMULTANEOUS_QUERIES
-        209,  # ARGUMENT_OUT_OF_BOUND: a name that is too long
-        359,  # TABLE_SIZE_EXCEEDS_MAX_DROP_SIZE_LIMIT
-        452,  # SETTING_CONSTRAINT_VIOLATION
-        493,  # ACCESS_ENTITY_ALREADY_EXISTS
-        497,  # ACCESS_DENIED
-        514,  # ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND
-        516,  # AUTHENTICATION_FAILED
-    }
-)
+NOT_EXECUTED: Final[dict[int, str]] = {
+    36: "BAD_ARGUMENTS",
+    46: "UNKNOWN_FUNCTION",
+    47: "UNKNOWN_IDENTIFIER",
+    48: "NOT_IMPLEMENTED",
+    50: "UNKNOWN_TYPE",
+    57: "TABLE_ALREADY_EXISTS",
+    60: "UNKNOWN_TABLE",
+    62: "SYNTAX_ERROR",
+    69: "ARGUMENT_OUT_OF_BOUND",
+    80: "INCORRECT_QUERY",
+    81: "UNKNOWN_DATABASE",
+    115: "UNKNOWN_SETTING",
+    164: "READONLY",
+    192: "UNKNOWN_USER",
+    193: "WRONG_PASSWORD",
+    194: "REQUIRED_PASSWORD",
+    195: "IP_ADDRESS_NOT_ALLOWED",
+    202: "TOO_MANY_SIMULTANEOUS_QUERIES",
+    359: "TABLE_SIZE_EXCEEDS_MAX_DROP_SIZE_LIMIT",
+    452: "SETTING_CONSTRAINT_VIOLATION",
+    493: "ACCESS_ENTITY_ALREADY_EXISTS",
+    497: "ACCESS_DENIED",
+    514: "ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND",
+    516: "AUTHENTICATION_FAILED",
+}
 """The server looked at the statement and did not begin it."""
 
 TABLE_EXISTS: Final = 57
@@ -65,7 +63,7 @@ class ServerError(Exception):
     @property
     def effect(self) -> Effect:
         """Tell what the code proves."""
-        return Effect.NONE if self.code in _NOT_EXECUTED else Effect.UNKNOWN
+        return Effect.NONE if self.code in NOT_EXECUTED else Effect.UNKNOWN
 
 
 class AnswerLost(Exception):

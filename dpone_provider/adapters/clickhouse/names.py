@@ -69,14 +69,19 @@ def escaped_bytes(name: str) -> int:
 def longest_table_name(database: str) -> int:
     """Return how many escaped bytes a table's name may have in ``database``.
 
-    The server answers the same to ``getMaxTableNameLengthForDatabase`` (25.4 and later) and error 209 to more.
+    The server answers the same to ``getMaxTableNameLengthForDatabase`` (25.4 and later) and error 69 to more.
     """
     return _FILE_NAME_BYTES - _DROPPED_SUFFIX_BYTES - escaped_bytes(database)
 
 
-def refuse_long_name(relation: Relation) -> Refused | None:
-    """Refuse a table name that the server could not store, or could not drop again."""
-    allowed = longest_table_name(relation.schema)
+def refuse_long_name(relation: Relation, *, moved_from: str | None = None) -> Refused | None:
+    """Refuse a table name that the server could not store, or could not drop again.
+
+    A table that is renamed or exchanged into place must keep the limit of the database that it comes from as well:
+    the server measures the new name there (seen on 26.7, error 69).
+    """
+    databases = {relation.schema, moved_from or relation.schema}
+    allowed = min(longest_table_name(database) for database in databases)
     found = escaped_bytes(relation.name)
     if found <= allowed:
         return None
@@ -84,6 +89,6 @@ def refuse_long_name(relation: Relation) -> Refused | None:
         "name_too_long",
         f"ClickHouse table {relation}",
         found=f"{found} bytes once characters outside [A-Za-z0-9_] are escaped",
-        allowed=f"at most {allowed} escaped bytes in database {relation.schema}",
+        allowed=f"at most {allowed} escaped bytes in database {' and '.join(sorted(databases))}",
         next_command="shorten the table's name in the transfer, then run dpone compile",
     )

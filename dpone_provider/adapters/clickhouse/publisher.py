@@ -130,7 +130,7 @@ class ClickHousePublisher:
         return self._ask(f"target {job.target}", lambda: self._observe(job, publication))
 
     def _bind(self, job: PublishJob) -> TargetBinding | Refused | Unknown:
-        refused = _wrong_staging(job) or refuse_long_name(job.target) or refuse_long_name(job.staged)
+        refused = _wrong_staging(job) or refuse_long_name(job.target, moved_from=job.staged.schema)
         declared = refused or normalised_table(self._session, job.declared)
         if isinstance(declared, Refused):
             return declared
