@@ -151,4 +151,4 @@ def _supported() -> str:
 
 
 def _refuse(reason: str, job: Job, found: str, allowed: str) -> Refused:
-    return refuse(reason, f"workload {job.workload_id}", found=found, allowed=allowed, next_command=_NEXT)
+    return refuse(reason, f"workload {job.workload_id}", found=found or "nothing", allowed=allowed, next_command=_NEXT)

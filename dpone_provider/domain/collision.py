@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final, TypeVar, assert_never
 
 from dpone_provider.domain.footprint import Role
 from dpone_provider.domain.identity import EngineKind, IncarnationId, Relation
@@ -139,6 +139,8 @@ def name_length(engine: EngineKind, name: str) -> int:
             return len(name.encode("utf-16-le")) // 2
         case EngineKind.CLICKHOUSE:
             return sum(1 if _kept_as_is(byte) else 3 for byte in name.encode())
+        case _:
+            assert_never(engine)
 
 
 def safety_key(relation: Relation) -> tuple[str, str]:
