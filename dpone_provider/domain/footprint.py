@@ -3,7 +3,8 @@
 The helper names of dbt's adapters are facts of the installed macros (dbt-postgres 1.11:
 ``postgres__make_relation_with_suffix``). A test builds a node of every kind on PostgreSQL and compares them with every
 relation that the server saw defined. What incremental models and snapshots stage there are temporary tables of their
-session; they have no slot.
+session; they have no slot. For dbt-sqlserver the names are read from the macros of 1.11.3 and 1.12.1
+(``create_table_as``, ``table_dml_refresh``, ``snapshot``, ``make_temp_relation``).
 """
 
 from __future__ import annotations
@@ -52,13 +53,12 @@ class DbtNode:
 
 
 _POSTGRES_HELPERS = (("__dbt_tmp", Role.INTERMEDIATE), ("__dbt_backup", Role.BACKUP))
+_MSSQL_VIEW = "__dbt_tmp_vw"
 _MSSQL_HELPERS = (
-    ("__dbt_tmp", Role.INTERMEDIATE),
-    ("__dbt_temp", Role.INTERMEDIATE),
+    *((suffix, Role.INTERMEDIATE) for suffix in ("__dbt_tmp", "__dbt_temp", "__dbt_refresh")),
     ("__dbt_backup", Role.BACKUP),
-    ("__dbt_refresh", Role.INTERMEDIATE),
-    ("__dbt_tmp_vw", Role.HELPER),
-    ("__dbt_temp_vw", Role.HELPER),
+    # Whatever is built is selected from a view of its own: the target (first build), and each of the above.
+    *((f"{built}{_MSSQL_VIEW}", Role.HELPER) for built in ("", "__dbt_tmp", "__dbt_temp", "__dbt_refresh")),
     ("_snapshot_staging_temp_view", Role.HELPER),
 )
 _POSTGRES_LIMIT = 63

@@ -38,9 +38,11 @@ def test_a_model_on_sql_server_has_every_helper_of_its_adapters_macros() -> None
         "daily",
         "daily__dbt_backup",
         "daily__dbt_refresh",
+        "daily__dbt_refresh__dbt_tmp_vw",
         "daily__dbt_temp",
-        "daily__dbt_temp_vw",
+        "daily__dbt_temp__dbt_tmp_vw",
         "daily__dbt_tmp",
+        "daily__dbt_tmp__dbt_tmp_vw",
         "daily__dbt_tmp_vw",
         "daily_snapshot_staging_temp_view",
     ]

@@ -133,6 +133,9 @@ def _node(node: Mapping[str, Any], kind: EngineKind, database: str) -> Iterator[
         if config.get(setting):
             allowed = "settings without effects beside the model's own relation"
             yield Offence("dbt_setting_with_effects", unique_id, f"the setting {setting}", allowed)
+    for name, column in sorted(node.get("columns", {}).items()):
+        if column.get("masked_with"):  # dbt-sqlserver's way to give a column a data mask
+            yield Offence("dbt_setting_with_effects", unique_id, f"a mask on column {name}", "columns without masks")
     if node["resource_type"] != "test":
         yield from _strategy(node)
         yield from _place(node, kind, database)

@@ -84,6 +84,7 @@ def test_an_ordinary_project_has_no_offence() -> None:
         ({"config": {"materialized": "materialized_view"}}, "dbt_materialization_unknown"),
         ({"config": {"materialized": "incremental", "incremental_strategy": "microbatch"}}, "dbt_strategy_unknown"),
         ({"config": {"materialized": "incremental", "incremental_strategy": "mine"}}, "dbt_strategy_unknown"),
+        ({"columns": {"c": {"masked_with": "default()"}}}, "dbt_setting_with_effects"),
         ({"language": "python"}, "dbt_python_model"),
         ({"database": "other"}, "dbt_other_database"),
         ({"alias": "Name", "relation_name": "warehouse.mart.Name"}, "dbt_name_folded"),
