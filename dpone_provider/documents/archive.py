@@ -21,6 +21,7 @@ _MAX_RATIO: Final = 200
 """Documents and SQL compress 5 to 20 times; more than this is made to hurt."""
 _RATIO_FLOOR: Final = 4 * 1024**2
 _STORED_BLOCK: Final = 65_535
+_PADDING: Final = 1024**2
 
 
 def read_archive(file: Path, bounds: TreeBounds = DEPLOYMENT_BOUNDS) -> dict[str, bytes] | Refused:
@@ -97,7 +98,8 @@ class _Bounded(io.RawIOBase):
 
 def _read(file: Path, raw: IO[bytes], bounds: TreeBounds) -> dict[str, bytes]:
     compressed = file.stat().st_size
-    overhead = bounds.max_bytes + bounds.max_files * 3 * tarfile.BLOCKSIZE
+    # Headers and padding of each member, and the padding of the whole.
+    overhead = bounds.max_bytes + bounds.max_files * 4 * tarfile.BLOCKSIZE + _PADDING
     if raw.read(2) == _GZIP_MAGIC:
         raw.seek(0)
         allowed = min(overhead, max(_RATIO_FLOOR, compressed * _MAX_RATIO))

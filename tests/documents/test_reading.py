@@ -113,7 +113,24 @@ def parent_of(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-STRANGE: list[Any] = [None, True, 0, -1, 2**53, 1.5, "", "x" * 5000, "é", "e\u0301", "\x00", [], {}, [[]], {"a": 1}, "../x"]
+STRANGE: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    2**53,
+    1.5,
+    "",
+    "x" * 5000,
+    "é",
+    "e\u0301",
+    "\x00",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    "../x",
+]
 
 
 def strange(dice: random.Random) -> Any:
