@@ -163,6 +163,7 @@ def compile_project(job: Job, tell: Telling) -> int:
 
 def build(job: Job, tell: Telling) -> int:
     """Build exactly the job's nodes, if the project still is what was compiled."""
+    forbid_pooling(job["adapter"])
     dbt = Dbt(job)
     found = "sha256:" + hashlib.sha256(dbt.parse()).hexdigest()
     if found != job["manifest_digest"]:
@@ -240,6 +241,17 @@ def require_adapter(adapter: str) -> None:
     if find_spec(f"dbt.adapters.{adapter}") is None:
         found = sorted(dist.name for dist in metadata.distributions() if dist.name.startswith("dbt-"))
         raise Refusal("dbt_adapter_missing", f"dbt-{adapter} is not installed beside {', '.join(found) or 'nothing'}")
+
+
+def forbid_pooling(adapter: str) -> None:
+    """Make the ODBC environment without pooling before dbt-sqlserver asks for it: a pooled session outlives its close.
+
+    pyodbc reads the flag once, when it makes its environment, and listing the drivers makes it.
+    """
+    if adapter == "sqlserver":
+        pyodbc: Any = import_module("pyodbc")
+        pyodbc.pooling = False
+        pyodbc.drivers()
 
 
 def forbid_network() -> None:

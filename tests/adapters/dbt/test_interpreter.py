@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,3 +31,17 @@ def test_what_cannot_be_executed_is_refused_with_the_way_out(path: str) -> None:
 def test_the_child_imports_nothing_but_the_standard_library_and_dbt() -> None:
     source = CHILD.read_text()
     assert "dpone_provider" not in source
+
+
+def test_sql_servers_driver_makes_its_environment_before_the_adapter_asks_for_pooling(tmp_path: Path) -> None:
+    (tmp_path / "pyodbc.py").write_text("pooling = True\nmade_with = []\ndef drivers(): made_with.append(pooling)\n")
+    program = """
+import runpy, sys
+sys.path.insert(0, sys.argv[2])
+child = runpy.run_path(sys.argv[1], run_name="child")
+child["forbid_pooling"]("postgres")
+assert "pyodbc" not in sys.modules
+child["forbid_pooling"]("sqlserver")
+assert sys.modules["pyodbc"].made_with == [False]
+"""
+    subprocess.run([sys.executable, "-I", "-c", program, str(CHILD), str(tmp_path)], check=True)
