@@ -154,9 +154,6 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'DPONE_FENCE_TRANSACTION: the isolation is %, only READ COMMITTED reads current rows',
             current_setting('transaction_isolation') USING ERRCODE = 'DP101';
-    -- Alone in its own transaction it would let go of its locks before the caller did anything.
-    ELSIF transaction_timestamp() = statement_timestamp() THEN
-        RAISE EXCEPTION 'DPONE_FENCE_TRANSACTION: called outside of a transaction' USING ERRCODE = 'DP101';
     -- Whose attempt it is, before any lock: a login can fence its own attempt only.
     ELSIF NOT EXISTS (SELECT FROM ${control_schema}.login_gate AS gate
                       WHERE gate.service_id = this_service AND gate.principal_name = session_user
@@ -191,6 +188,9 @@ BEGIN
                    AND gate.attempt_id = wanted_attempt_id AND gate.gate_state = 'READY') THEN
         RAISE EXCEPTION 'DPONE_FENCE_GATE: the gate of % is not READY', session_user USING ERRCODE = 'DP104';
     END IF;
+    -- Until the transaction ends: add_receipt wants it from an earlier statement, and a statement that is a transaction of
+    -- its own has none.
+    PERFORM set_config('dpone.fenced_attempt', wanted_attempt_id, true);
 END
 $body$;
 ALTER FUNCTION dpone_gate.require_current(text) OWNER TO dpone_gate_owner;

@@ -73,6 +73,10 @@ DECLARE
     written record;
     new_sequence bigint;
 BEGIN
+    -- Before the fence's own call here: the content was replaced between an earlier fence and this one.
+    IF current_setting('dpone.fenced_attempt', true) IS DISTINCT FROM new_attempt_id THEN
+        RAISE EXCEPTION 'DPONE_FENCE_TRANSACTION: no fence was passed earlier in this transaction' USING ERRCODE = 'DP101';
+    END IF;
     PERFORM dpone_gate.require_current(new_attempt_id);
     SELECT * INTO written FROM dpone_gate.written_slot(new_attempt_id, new_slot_id);
     IF new_epoch IS NULL OR written.epoch IS DISTINCT FROM new_epoch THEN

@@ -30,7 +30,7 @@ from dpone_provider.domain.publication import Publication, PublicationState
 from dpone_provider.domain.schema.tables import Column, Table
 from dpone_provider.domain.schema.types import parse_logical_type
 from dpone_provider.domain.secret import Secret
-from tests.adapters.postgres.enrolled import DIGEST, Enrolled, Written
+from tests.adapters.postgres.enrolled import DIGEST, Enrolled, Written, new_hex
 
 CLOCK = SystemClock()
 
@@ -40,8 +40,9 @@ def column(name: str, logical: str, *, nullable: bool = False, comment: str | No
     return Column(name=name, type=parse_logical_type(logical), nullable=nullable, comment=comment)
 
 
-def table(name: str, *columns: Column, schema: str = "stage", **aspects: Any) -> Table:
-    """Return a declared table: by default a key and a name."""
+def table(*columns: Column, name: str | None = None, schema: str = "stage", **aspects: Any) -> Table:
+    """Return a declared table: by default of a new name, with a key and a name."""
+    name = name or f"t_{new_hex()[:12]}"
     given = columns or (column("id", "int64"), column("name", "string", nullable=True))
     return Table(schema=schema, name=name, columns=given, **aspects)
 
@@ -161,6 +162,10 @@ class Refresh:
             definition_digest=Digest(DIGEST),
         )
         return self.publisher.observe(self.job, publication)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return what stands in the target, by its first column."""
+        return self.enrolled.execute(f"SELECT * FROM {self.declared.relation} ORDER BY 1")
 
     def end(self) -> None:
         """Let the attempt end, so that another one can write the slot."""

@@ -16,54 +16,50 @@ from tests.adapters.postgres.refresh import Refresh, batch, column, table
 pytestmark = pytest.mark.lab
 
 
-def rows_of(enrolled: Enrolled, name: str) -> list[tuple[object, ...]]:
-    return enrolled.execute(f"SELECT * FROM stage.{name} ORDER BY 1")
-
-
-def test_a_first_load_creates_the_target_in_the_same_transaction(enrolled: Enrolled) -> None:
-    declared = table("t", primary_key=("id",), comment="it's a table")
-    refresh = Refresh.of(enrolled, declared)
+def test_a_first_load_creates_the_target_in_the_same_transaction(shared: Enrolled) -> None:
+    declared = table(primary_key=("id",), comment="it's a table")
+    refresh = Refresh.of(shared, declared)
     shown = refresh.whole(batch(declared, (1, "a"), (2, None)), batch(declared, (3, "")))
     assert isinstance(shown, Published)
     assert shown.rows == 3
-    assert rows_of(enrolled, "t") == [(1, "a"), (2, None), (3, "")]
-    ((owner, comment),) = enrolled.execute(
-        "SELECT pg_get_userbyid(relowner), obj_description(oid) FROM pg_class WHERE oid = 'stage.t'::regclass"
+    assert refresh.rows() == [(1, "a"), (2, None), (3, "")]
+    ((owner, comment),) = shared.execute(
+        "SELECT pg_get_userbyid(relowner), obj_description(oid) FROM pg_class WHERE relname = %s", declared.name
     )
     assert (owner, comment) == ("dpone_writer_stage", "it's a table")
 
 
-def test_a_refresh_replaces_the_rows_and_keeps_the_table(enrolled: Enrolled) -> None:
-    declared = table("t")
-    first = Refresh.of(enrolled, declared)
+def test_a_refresh_replaces_the_rows_and_keeps_the_table(shared: Enrolled) -> None:
+    declared = table()
+    first = Refresh.of(shared, declared)
     first.whole(batch(declared, (1, "a"), (2, "b")))
-    before = enrolled.execute("SELECT 'stage.t'::regclass::oid")
+    before = shared.execute("SELECT oid FROM pg_class WHERE relname = %s", declared.name)
     shown = first.again().whole(batch(declared, (2, "c")))
     assert isinstance(shown, Published)
-    assert rows_of(enrolled, "t") == [(2, "c")]
-    assert enrolled.execute("SELECT 'stage.t'::regclass::oid") == before
+    assert first.rows() == [(2, "c")]
+    assert shared.execute("SELECT oid FROM pg_class WHERE relname = %s", declared.name) == before
 
 
-def test_an_empty_source_empties_the_target(enrolled: Enrolled) -> None:
-    declared = table("t")
-    first = Refresh.of(enrolled, declared)
+def test_an_empty_source_empties_the_target(shared: Enrolled) -> None:
+    declared = table()
+    first = Refresh.of(shared, declared)
     first.whole(batch(declared, (1, "a")))
     shown = first.again().whole()
     assert isinstance(shown, Published)
     assert shown.rows == 0
-    assert rows_of(enrolled, "t") == []
+    assert first.rows() == []
 
 
-def test_the_definition_is_synced_under_the_rules(enrolled: Enrolled) -> None:
-    old = table("t", column("id", "int32"), column("amount", "decimal(10,2)"), primary_key=())
-    first = Refresh.of(enrolled, old)
+def test_the_definition_is_synced_under_the_rules(shared: Enrolled) -> None:
+    old = table(column("id", "int32"), column("amount", "decimal(10,2)"), primary_key=())
+    first = Refresh.of(shared, old)
     first.whole()
     new = table(
-        "t",
         column("id", "int64", comment="the key's comment"),
         column("amount", "decimal(12,2)", nullable=True),
         column("Odd \"name'", "timestamp_tz(3)", nullable=True),
         primary_key=("id",),
+        name=old.name,
         comment="",
         indexes=(Index(name="by_amount", columns=("amount",)),),
     )
@@ -75,9 +71,9 @@ def test_the_definition_is_synced_under_the_rules(enrolled: Enrolled) -> None:
     assert "narrowing" in narrower.refused().problem.reason
 
 
-def test_binding_refuses_what_a_refresh_would_not_just_refresh(enrolled: Enrolled) -> None:
-    declared = table("t", primary_key=("id",))
-    first = Refresh.of(enrolled, declared)
+def test_binding_refuses_what_a_refresh_would_not_just_refresh(shared: Enrolled) -> None:
+    declared = table(primary_key=("id",))
+    first = Refresh.of(shared, declared)
     first.whole(batch(declared, (1, "a")))
     cases = {
         "trigger noisy": (
@@ -111,103 +107,104 @@ def test_binding_refuses_what_a_refresh_would_not_just_refresh(enrolled: Enrolle
         ),
     }
     for said, (make, undo) in cases.items():
-        enrolled.execute(make)
+        shared.execute(make.replace("stage.t", str(declared.relation)))
         assert said in first.again().refused().problem.found
-        enrolled.execute(undo)
+        shared.execute(undo.replace("stage.t", str(declared.relation)))
     assert isinstance(first.again().whole(batch(declared, (5, "e"))), Published)
 
 
-@pytest.mark.parametrize("kind", ["VIEW stage.t AS SELECT 1 AS id", "MATERIALIZED VIEW stage.t AS SELECT 1 AS id"])
-def test_a_view_at_the_targets_name_is_refused(enrolled: Enrolled, kind: str) -> None:
-    enrolled.execute(f"CREATE {kind}")
-    enrolled.execute(f"ALTER {kind.partition(' AS')[0]} OWNER TO dpone_writer_stage")
-    assert "view" in Refresh.of(enrolled, table("t")).refused().problem.found
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_a_view_at_the_targets_name_is_refused(shared: Enrolled, kind: str) -> None:
+    declared = table()
+    shared.execute(f"CREATE {kind} {declared.relation} AS SELECT 1 AS id")
+    shared.execute(f"ALTER {kind} {declared.relation} OWNER TO dpone_writer_stage")
+    assert kind.lower() in Refresh.of(shared, declared).refused().problem.found
 
 
-def test_a_target_that_moved_since_binding_is_not_touched(enrolled: Enrolled) -> None:
-    declared = table("t")
-    first = Refresh.of(enrolled, declared)
+def test_a_target_that_moved_since_binding_is_not_touched(shared: Enrolled) -> None:
+    declared = table()
+    first = Refresh.of(shared, declared)
     first.whole(batch(declared, (1, "a")))
-    for change in ("COMMENT ON TABLE stage.t IS 'by hand'", "DROP TABLE stage.t"):
+    for change in (f"COMMENT ON TABLE {declared.relation} IS 'by hand'", f"DROP TABLE {declared.relation}"):
         refresh = first.again()
         refresh.bound()
         staged = refresh.staged([batch(declared, (2, "b"))])
-        enrolled.execute(change)
+        shared.execute(change)
         outcome = refresh.published(staged)
         assert isinstance(outcome, Failed)
         assert isinstance(refresh.observed(), NotPublished)
         refresh.end()
 
 
-def test_a_table_that_appeared_since_binding_is_not_overwritten(enrolled: Enrolled) -> None:
-    declared = table("t")
-    refresh = Refresh.of(enrolled, declared)
+def test_a_table_that_appeared_since_binding_is_not_overwritten(shared: Enrolled) -> None:
+    declared = table()
+    refresh = Refresh.of(shared, declared)
     refresh.bound()
     staged = refresh.staged([batch(declared, (2, "b"))])
-    enrolled.execute("CREATE TABLE stage.t (id bigint, name text)")
+    shared.execute(f"CREATE TABLE {declared.relation} (id bigint, name text)")
     outcome = refresh.published(staged)
     assert isinstance(outcome, Failed)
     assert outcome.problem.reason == "target_moved"
-    assert rows_of(enrolled, "t") == []
+    assert refresh.rows() == []
 
 
-def test_rows_of_another_attempt_are_not_published(enrolled: Enrolled) -> None:
-    declared = table("t")
-    first = Refresh.of(enrolled, declared)
+def test_rows_of_another_attempt_are_not_published(shared: Enrolled) -> None:
+    declared = table()
+    first = Refresh.of(shared, declared)
     first.bound()
     staged = first.staged([batch(declared, (1, "a"))])
-    enrolled.execute(f"COMMENT ON TABLE stage.{first.job.staged.name} IS '{new_hex()}'")
+    shared.execute(f"COMMENT ON TABLE stage.{first.job.staged.name} IS '{new_hex()}'")
     outcome = first.published(staged)
     assert isinstance(outcome, Failed)
     assert outcome.problem.reason == "staged_rows_not_ours"
 
 
-def test_rows_added_after_the_read_back_are_not_published(enrolled: Enrolled) -> None:
-    declared = table("t")
-    refresh = Refresh.of(enrolled, declared)
+def test_rows_added_after_the_read_back_are_not_published(shared: Enrolled) -> None:
+    declared = table()
+    refresh = Refresh.of(shared, declared)
     refresh.bound()
     staged = refresh.staged([batch(declared, (1, "a"))])
-    enrolled.execute(f"INSERT INTO stage.{refresh.job.staged.name} VALUES (2, 'late')")
+    shared.execute(f"INSERT INTO stage.{refresh.job.staged.name} VALUES (2, 'late')")
     outcome = refresh.published(staged)
     assert isinstance(outcome, Failed)
     assert outcome.problem.reason == "staged_rows_changed"
 
 
-def test_a_broken_key_fails_and_the_old_rows_stay(enrolled: Enrolled) -> None:
-    declared = table("t", primary_key=("id",))
-    first = Refresh.of(enrolled, declared)
+def test_a_broken_key_fails_and_the_old_rows_stay(shared: Enrolled) -> None:
+    declared = table(primary_key=("id",))
+    first = Refresh.of(shared, declared)
     first.whole(batch(declared, (1, "a")))
     refresh = first.again()
     refresh.bound()
     outcome = refresh.published(refresh.staged([batch(declared, (2, "b"), (2, "c"))]))
     assert isinstance(outcome, Failed)
     assert "23505" in outcome.problem.found
-    assert rows_of(enrolled, "t") == [(1, "a")]
+    assert first.rows() == [(1, "a")]
 
 
-def test_staged_rows_are_dropped_and_read_back_as_gone(enrolled: Enrolled) -> None:
-    declared = table("t")
-    refresh = Refresh.of(enrolled, declared)
+def test_staged_rows_are_dropped_and_read_back_as_gone(shared: Enrolled) -> None:
+    declared = table()
+    refresh = Refresh.of(shared, declared)
     refresh.bound()
     refresh.staged([batch(declared, (1, "a"))])
     for _ in range(2):
         assert refresh.publisher.discard_staged(refresh.job) is None
-    assert enrolled.execute("SELECT to_regclass(%s)", f"stage.{refresh.job.staged.name}") == [(None,)]
+    assert shared.execute("SELECT to_regclass(%s)", f"stage.{refresh.job.staged.name}") == [(None,)]
 
 
-def test_binding_drops_what_an_earlier_attempt_staged(enrolled: Enrolled) -> None:
-    declared = table("t")
-    first = Refresh.of(enrolled, declared)
+def test_binding_drops_what_an_earlier_attempt_staged(shared: Enrolled) -> None:
+    declared = table()
+    first = Refresh.of(shared, declared)
     first.bound()
     first.staged([batch(declared, (1, "a"))])
     first.end()
     first.again().bound()
-    assert enrolled.execute("SELECT to_regclass(%s)", f"stage.{first.job.staged.name}") == [(None,)]
+    assert shared.execute("SELECT to_regclass(%s)", f"stage.{first.job.staged.name}") == [(None,)]
 
 
-def test_a_second_dispatch_of_one_attempt_is_refused(enrolled: Enrolled) -> None:
-    declared = table("t")
-    refresh = Refresh.of(enrolled, declared)
+def test_a_second_dispatch_of_one_attempt_is_refused(shared: Enrolled) -> None:
+    declared = table()
+    refresh = Refresh.of(shared, declared)
     refresh.bound()
     staged = refresh.staged([batch(declared, (1, "a"))])
     assert refresh.published(staged) is None
@@ -226,18 +223,18 @@ def replace_binding(refresh: Refresh) -> Refresh:
     return refresh
 
 
-def test_an_unmanaged_schema_and_a_long_name_are_refused(enrolled: Enrolled) -> None:
-    elsewhere = replace(Refresh.of(enrolled, table("t")), declared=table("t", schema="public"))
+def test_an_unmanaged_schema_and_a_long_name_are_refused(shared: Enrolled) -> None:
+    elsewhere = replace(Refresh.of(shared, table()), declared=table(schema="public"))
     assert elsewhere.refused().problem.reason == "schema_not_managed"
-    long = Refresh.of(enrolled, table("t" * 64))
+    long = Refresh.of(shared, table(name="t" * 64))
     assert long.refused().problem.reason == "name_too_long"
 
 
-def test_a_declared_foreign_key_between_managed_tables(enrolled: Enrolled) -> None:
-    parent = table("parent", primary_key=("id",))
-    Refresh.of(enrolled, parent).whole(batch(parent, (1, "a")))
+def test_a_declared_foreign_key_between_managed_tables(shared: Enrolled) -> None:
+    parent = table(primary_key=("id",))
+    Refresh.of(shared, parent).whole(batch(parent, (1, "a")))
     key = ForeignKey(name="of_parent", columns=("id",), references=parent.relation, referenced_columns=("id",))
-    child = table("child", foreign_keys=(key,))
-    assert isinstance(Refresh.of(enrolled, child).whole(batch(child, (1, "x"))), Published)
-    with enrolled.connected() as admin, pytest.raises(psycopg.Error):
-        admin.execute("INSERT INTO stage.child VALUES (9, 'no such parent')")
+    child = table(foreign_keys=(key,))
+    assert isinstance(Refresh.of(shared, child).whole(batch(child, (1, "x"))), Published)
+    with shared.connected() as admin, pytest.raises(psycopg.Error):
+        admin.execute(f"INSERT INTO {child.relation} VALUES (9, 'no such parent')")

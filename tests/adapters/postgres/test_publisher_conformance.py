@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from dpone_provider.application.ports.tables import NotPublished, Published, StagedContent
+from dpone_provider.domain.identity import SlotId, stage_name
+from dpone_provider.domain.schema.tables import Table
 from tests.adapters.postgres.enrolled import Enrolled, new_hex
 from tests.adapters.postgres.refresh import Refresh, batch, table
 from tests.conformance.publisher_suite import PublisherSuite, Row
 
 pytestmark = pytest.mark.lab
-TARGET = table("t")
 
 
 @dataclass(slots=True)
@@ -24,7 +25,7 @@ class OneAttempt:
         self.refresh.bound()
 
     def stage(self, *rows: Row) -> None:
-        self.staged = self.refresh.staged([batch(TARGET, *rows)])
+        self.staged = self.refresh.staged([batch(self.refresh.declared, *rows)])
 
     def dispatch(self) -> None:
         assert self.staged is not None
@@ -42,23 +43,29 @@ class OneAttempt:
 class Stage:
     enrolled: Enrolled
     slot_id: str = field(default_factory=new_hex)
+    target: Table = field(default_factory=table)
 
     def attempt(self) -> OneAttempt:
-        return OneAttempt(Refresh.of(self.enrolled, TARGET, slot_id=self.slot_id))
+        return OneAttempt(Refresh.of(self.enrolled, self.target, slot_id=self.slot_id))
 
     def rows(self) -> list[Row]:
-        return [(int(str(key)), name) for key, name in self.enrolled.execute("SELECT * FROM stage.t ORDER BY 1")]  # type: ignore[misc]
+        return [
+            (int(str(key)), name)
+            for key, name in self.enrolled.execute(f"SELECT * FROM {self.target.relation} ORDER BY 1")
+        ]
 
     def target_identity(self) -> str:
-        ((oid,),) = self.enrolled.execute("SELECT 'stage.t'::regclass::oid")
+        ((oid,),) = self.enrolled.execute("SELECT oid FROM pg_class WHERE relname = %s", self.target.name)
         return str(oid)
 
     def staged_names(self) -> list[str]:
-        rows = self.enrolled.execute("SELECT relname FROM pg_class WHERE relname ~ '^dpone_[0-9a-f]{16}$'")
+        rows = self.enrolled.execute(
+            "SELECT relname FROM pg_class WHERE relname = %s", stage_name(SlotId(self.slot_id))
+        )
         return [str(name) for (name,) in rows]
 
 
 class TestPublisher(PublisherSuite):
     @pytest.fixture
-    def stage(self, enrolled: Enrolled) -> Stage:
-        return Stage(enrolled)
+    def stage(self, shared: Enrolled) -> Stage:
+        return Stage(shared)
