@@ -58,7 +58,13 @@ class Layout:
                 return None
             found = b""
         except OSError as error:
-            found = (error.strerror or "unreadable").encode()
+            return refuse(
+                "cache_unreadable",
+                str(self.layout_file),
+                found=error.strerror or type(error).__name__,
+                allowed="a cache directory that we may read",
+                next_command="correct the path, or who may read it",
+            )
         if found == LAYOUT:
             return None
         return refuse(
