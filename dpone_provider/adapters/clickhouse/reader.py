@@ -55,13 +55,16 @@ class ClickHouseReader:
         """Open the snapshot.
 
         Raises:
-            DponeError: Refused when the table or a column is missing, not visible, or of another type than declared.
+            DponeError: Refused when the table or a column is missing, not visible, or of another type than declared;
+                Failed when there are more rows than the bounds allow.
         """
         session = Session(self._server)
         try:
             _require_columns(session, relation, columns)
             sql = with_names(_STATEMENTS["described"], {"table": relation})
             ((_, rows),) = session.rows(sql, {"database": relation.schema, "table": relation.name})
+            if rows > bounds.max_rows:
+                raise DponeError(_passed(relation, f"{rows} rows", bounds))
             yield ClickHouseSnapshot(session, relation, columns, key, bounds, int(rows))
         except ERRORS as error:
             raise DponeError(_broken(relation, error)) from None
@@ -94,11 +97,15 @@ class ClickHouseSnapshot:
         """Yield the rows in canonical types.
 
         Raises:
-            DponeError: Failed when the answer broke or had another number of rows; Refused when a value is not exact.
+            DponeError: Failed when the answer broke, had another number of rows or passed the bounds; Refused when a
+                value is not exact.
         """
-        seen = 0
+        seen = size = 0
         try:
             for batch in self._stream():
+                size += batch.nbytes
+                if size > self._bounds.max_bytes:
+                    raise DponeError(_passed(self._relation, f"at least {size} bytes", self._bounds))
                 for start in range(0, len(batch), self._bounds.batch_rows):
                     part = exact_batch(batch.slice(start, self._bounds.batch_rows), self._contract, seen)
                     if isinstance(part, InexactValue):
@@ -171,6 +178,16 @@ def _broken(relation: Relation, error: ClickHouseError) -> Failed:
         found=error,
         allowed="a whole answer of the server",
         next_command="retry; if it repeats, look at the server's log",
+    )
+
+
+def _passed(relation: Relation, found: str, bounds: Bounds) -> Failed:
+    return fail(
+        "bounds_passed",
+        f"ClickHouse table {relation}",
+        found=found,
+        allowed=f"{bounds.max_rows} rows and {bounds.max_bytes} bytes",
+        next_command="raise `bounds` in the workspace and release anew, if the table may be that large",
     )
 
 

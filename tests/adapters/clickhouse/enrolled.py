@@ -178,6 +178,17 @@ class Refresh:
         created = self.publisher.create_staged(self.job, bound)
         assert created is None, created
         self.binding = bound
+        self.publication = Publication(
+            attempt_id=self.job.attempt_id,
+            slot_id=self.job.slot_id,
+            service_id=self.enrolled.service_id,
+            epoch=1,
+            verb=bound.verb,
+            staged_identity=bound.staged_identity,
+            target_identity=bound.target_identity,
+            state=PublicationState.INTENDED,
+            definition_digest=digest_of(b"pack"),
+        )
         return bound
 
     def load(self, batches: Sequence[pa.RecordBatch]) -> StagedContent:
@@ -194,19 +205,12 @@ class Refresh:
         """Verify and return the publication as it is journaled for dispatch."""
         found = self.publisher.verify(self.job, claimed, self.enrolled.deadline())
         assert found == claimed, found
-        assert self.binding is not None
-        self.publication = Publication(
-            attempt_id=self.job.attempt_id,
-            slot_id=self.job.slot_id,
-            service_id=self.enrolled.service_id,
-            epoch=1,
-            verb=self.binding.verb,
-            staged_identity=self.binding.staged_identity,
-            target_identity=self.binding.target_identity,
+        assert self.publication is not None
+        self.publication = replace(
+            self.publication,
             state=PublicationState.DISPATCHED,
             rows=claimed.rows,
             content_digest=claimed.content_digest,
-            definition_digest=digest_of(b"pack"),
         )
         return self.publication
 
