@@ -86,6 +86,8 @@ def _task(dag: DAG, shown: ShownTask, pin: Pin, retry_delay: timedelta | None) -
 
 
 def _doc(shown: ShownDag, environment: str, pin: Pin) -> str:
+    """Say what the DAG shows. That makes two occurrences different DAGs to Airflow even where their tasks are the same;
+    else it would take the later one for the earlier and move the earlier one's version on (``SerializedDagModel``)."""
     workloads = "\n".join(f"| {task.task_id} | {task.workload_id} | {task.operator} |" for task in shown.tasks)
     return f"""\
 Triggered explicitly: this DAG has no schedule.
