@@ -30,6 +30,21 @@ class Settings:
     grace: float = 1.0
     times: AttemptTimes = field(default_factory=AttemptTimes)
 
+    def variables(self) -> dict[str, str]:
+        """Return the variables that say the same to another process."""
+        said = {
+            "DPONE_CACHE_ROOT": str(self.cache_root),
+            "DPONE_ENVIRONMENT": self.environment,
+            "DPONE_AUTHORITY_CONNECTION_REF": self.authority_connection_ref,
+            "DPONE_CONTROL_SCHEMA": self.control_schema,
+            "DPONE_ADMISSION_TIMEOUT": str(self.times.admission),
+            "DPONE_EXECUTION_TIMEOUT": str(self.times.execution),
+            "DPONE_CLOSING_TIMEOUT": str(self.times.closing),
+        }
+        if self.dbt_python is not None:
+            said["DPONE_DBT_PYTHON"] = str(self.dbt_python)
+        return said if self.child_user is None else {**said, "DPONE_CHILD_USER": str(self.child_user)}
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings | Refused:
         """Read the settings from ``DPONE_…`` variables."""

@@ -18,6 +18,7 @@ from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import ChildCommand, ChildRunner
 from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.tables import PublishJob, TargetBinding
+from dpone_provider.application.standing import TargetStanding
 from dpone_provider.application.transfer_workload import TransferWorkload
 from dpone_provider.assembly.reach import reader_login
 from dpone_provider.assembly.worker_job import Login, WorkerJob
@@ -80,6 +81,7 @@ class WorkloadMaker:
 
         return TransferWorkload(
             service_id=target.service.service_id,
+            standing=self._standing(target),
             job_of=lambda attempt: publish_job(attempt, pack, target),
             publisher=self.services.publisher(target),
             ledger=self.ledger,
@@ -108,6 +110,7 @@ class WorkloadMaker:
 
         return DbtWorkload(
             service_id=target.service.service_id,
+            standing=self._standing(target),
             ledger=self.ledger,
             children=self.children,
             runner=self.dbt,
@@ -120,6 +123,9 @@ class WorkloadMaker:
             plan=GrantPlan(writer_schemas=tuple(sorted({one.schema_name for one in pack.writes}))),
             progress=lambda node, status: self.told(f"{pack.id}: {node} {status}"),
         )
+
+    def _standing(self, target: Connection) -> TargetStanding:
+        return TargetStanding(connection=target, catalog=self.services.catalog(target), ledger=self.ledger)
 
 
 def publish_job(attempt: Attempt, pack: TransferPackV1, target: Connection) -> PublishJob:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from dpone_provider import lab
@@ -16,10 +18,11 @@ from dpone_provider.assembly.settings import Settings
 from dpone_provider.columnar.reconcile import Agreement
 from dpone_provider.documents.run_report import RunReportV1
 from dpone_provider.domain.attempt import Attempt, AttemptState
-from dpone_provider.domain.identity import OccurrenceId, short
+from dpone_provider.domain.identity import AirflowTry, OccurrenceId, short
 from dpone_provider.domain.occurrence import OccurrenceState
 from dpone_provider.domain.outcomes import DponeError, Failed, fail
-from dpone_provider.lab.airflow_run import AirflowRun, airflow_running
+from dpone_provider.lab.airflow_api import AirflowApi, AirflowRun
+from dpone_provider.lab.airflow_run import airflow_running
 from dpone_provider.lab.demo.stages import Stages
 from dpone_provider.lab.demo.workspace import Release, lay_out, release
 from dpone_provider.lab.enrolment import ENVIRONMENT, Enrolled, enrol_once
@@ -58,10 +61,9 @@ class Demo:
             first, second = self._release(work, enrolled)
             self.stages.expected_workloads = len(first.workloads) + len(second.workloads)
             settings = self._settings(work, enrolled)
-            with airflow_running(work / "airflow", settings, progress=self.told) as airflow:
-                _Deployed(self.stages, runtime_of(settings, self.told, airflow.task_instances), airflow).run(
-                    first, second
-                )
+            with self._airflow(work, settings) as airflow:
+                at = runtime_of(settings, self.told, AskedThroughApi(airflow))
+                _Deployed(self.stages, at, airflow).run(first, second)
 
     def _lab(self, state: LabState) -> Enrolled:
         with self.stages.stage("lab") as seen:
@@ -94,6 +96,15 @@ class Demo:
                 released.append(done)
         return released[0], released[1]
 
+    @contextmanager
+    def _airflow(self, work: Path, settings: Settings) -> Iterator[AirflowApi]:
+        with ExitStack() as stack:
+            with self.stages.stage("Airflow") as seen:
+                airflow = stack.enter_context(airflow_running(work / "airflow", settings.variables(), told=self.told))
+                seen.observed = f"scheduler, DAG processor and API server of Airflow {version('apache-airflow-core')}"
+                seen.evidence = {"airflow": version("apache-airflow-core")}
+            yield airflow
+
     def _settings(self, work: Path, enrolled: Enrolled) -> Settings:
         return Settings(
             cache_root=work / "cache",
@@ -109,7 +120,7 @@ class _Deployed:
 
     stages: Stages
     at: Runtime
-    airflow: AirflowRun
+    airflow: AirflowApi
 
     def run(self, first: Release, second: Release) -> None:
         occurrence = self._promote(first, expect="absent")
@@ -166,14 +177,29 @@ class _Deployed:
                 raise DponeError(_unobserved(f"slot {slot}", f"epoch {report.epochs[slot]}", f"more than {epoch}"))
         return report.occurrence_id
 
-    def _trigger_all(self, wanted: Release, occurrence: OccurrenceId) -> dict[str, str]:
-        self.airflow.wait_for_dags(wanted.dags, occurrence)
+    def _trigger_all(self, wanted: Release, occurrence: OccurrenceId) -> dict[str, AirflowRun]:
+        with self.stages.stage(f"load DAGs [{wanted.name}]") as seen:
+            self.airflow.until(
+                lambda: self._shows(wanted, occurrence) or None,
+                what=f"the DAGs of {wanted.name} to be loaded from the cache",
+                seconds=RUN_SECONDS,
+            )
+            errors = self.airflow.import_errors()
+            if errors:
+                raise DponeError(_unobserved("Airflow's import errors", errors[0][:500], "none"))
+            seen.observed = f"{', '.join(wanted.dags)} loaded, no import error"
+            seen.evidence = {"dags": list(wanted.dags)}
         return {dag_id: self._run_dag(wanted, dag_id, occurrence) for dag_id in ORDER}
 
-    def _run_dag(self, wanted: Release, dag_id: str, occurrence: OccurrenceId) -> str:
+    def _shows(self, wanted: Release, occurrence: OccurrenceId) -> bool:
+        shown = self.airflow.dags()
+        return all(occurrence in (shown.get(dag_id) or "") for dag_id in wanted.dags)
+
+    def _run_dag(self, wanted: Release, dag_id: str, occurrence: OccurrenceId) -> AirflowRun:
         with self.stages.stage(f"run {dag_id} [{wanted.name}]") as seen:
-            run_id = self.airflow.trigger(dag_id)
-            state = self.airflow.wait(dag_id, run_id, RUN_SECONDS)
+            run = self.airflow.trigger(dag_id)
+            run_id = run.run_id
+            state = self.airflow.wait(run, seconds=RUN_SECONDS)
             if state != "success":
                 raise DponeError(_unobserved(f"run {run_id} of {dag_id}", state, "success"))
             mine = [one for one in self._attempts() if self._is_of(one, dag_id, run_id, occurrence)]
@@ -190,7 +216,7 @@ class _Deployed:
                 "attempts": [one.attempt_id for one in mine],
                 "proofs": [proof for one in mine for proof in self.at.proof_digests(one.attempt_id)],
             }
-        return run_id
+        return run
 
     def _attempts(self) -> tuple[Attempt, ...]:
         return self.at.attempts(unresolved_only=False, limit=1000)
@@ -209,17 +235,33 @@ class _Deployed:
                 seen.observed = f"{done.source} = {done.target}"
                 seen.evidence = {"rows": seen.rows, "content_digest": str(done.outcome.digest)}
 
-    def _old_run_is_refused(self, first: Release, run_id: str) -> None:
+    def _old_run_is_refused(self, first: Release, run: AirflowRun) -> None:
         """Clear a task of a run that began before the handover: it must be told to trigger a new run."""
         dag_id = ORDER[0]
         with self.stages.stage(f"old run of {dag_id} [{first.name}]") as seen:
-            self.airflow.clear(dag_id, run_id)
-            state = self.airflow.wait(dag_id, run_id, RUN_SECONDS)
-            log = self.airflow.log_of(dag_id, run_id)
+            (task,) = self.airflow.task_states(run).values()
+            self.airflow.clear(run, task.task_id)
+            state = self.airflow.wait(run, seconds=RUN_SECONDS)
+            (task,) = self.airflow.task_states(run).values()
+            log = self.airflow.logs(run, task.task_id, task.try_number)
             if state != "failed" or "trigger a new run" not in log:
-                raise DponeError(_unobserved(f"cleared run {run_id}", state, "failed, told to trigger a new run"))
+                raise DponeError(_unobserved(f"cleared run {run.run_id}", state, "failed, told to trigger a new run"))
             seen.observed = 'refused with "trigger a new run"'
-            seen.evidence = {"run_id": run_id, "state": state}
+            seen.evidence = {"run_id": run.run_id, "state": state}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedThroughApi:
+    """``TaskInstances`` through the API of the demo's own Airflow."""
+
+    airflow: AirflowApi
+
+    def alive(self, tried: AirflowTry) -> bool:
+        """Tell whether the task is queued, running or deferred."""
+        tasks = self.airflow.task_states(AirflowRun(tried.dag_id, tried.run_id))
+        found = tasks.get(tried.task_id)
+        same_try = found is not None and found.try_number == tried.try_number
+        return same_try and found is not None and found.state in ("queued", "running", "deferred", "restarting")
 
 
 def run_demo(root: Path, dbt_python: Path | None, told: Told) -> RunReportV1:
