@@ -64,16 +64,14 @@ class AirflowApi:
         """Ask the execution API once: the first question costs it seconds, which would be the first task's."""
         return self._try("/execution/health") is not None
 
-    def dags(self) -> tuple[str, ...]:
-        """Return the ids of every DAG that is not stale."""
-        found = self._get("/api/v2/dags", limit=1000)["dags"]
-        return tuple(sorted(dag["dag_id"] for dag in found if not dag["is_stale"]))
-
-    def bundle_version(self, dag_id: str) -> str | None:
-        """Return the bundle version whose tasks a new run of the DAG gets; None when there is no such DAG yet."""
-        path = f"/api/v2/dags/{quote(dag_id, safe='')}/dagVersions"
-        found = self._get(path, order_by="-version_number", limit=1)["dag_versions"]
-        return None if not found else str(found[0]["bundle_version"])
+    def dags(self) -> dict[str, str | None]:
+        """Return the DAGs that are not stale, each with the bundle version whose tasks a new run of it gets."""
+        standing = self._get("/api/v2/dags", limit=1000)["dags"]
+        versions = self._get("/api/v2/dags/~/dagVersions", limit=1000, order_by="-version_number")["dag_versions"]
+        newest: dict[str, str | None] = {}
+        for one in versions:
+            newest.setdefault(one["dag_id"], one["bundle_version"])
+        return {dag["dag_id"]: newest.get(dag["dag_id"]) for dag in standing if not dag["is_stale"]}
 
     def wait_for_dags(self, dag_ids: Iterable[str], *, generation: int, seconds: float) -> None:
         """Wait until each of the DAGs shows the deployment of that generation.
@@ -81,13 +79,13 @@ class AirflowApi:
         Raises:
             DponeError: one of them does not after ``seconds``.
         """
-        for dag_id in dag_ids:
+        wanted = tuple(dag_ids)
 
-            def shown(dag_id: str = dag_id) -> bool | None:
-                known = dag_id in self.dags()
-                return True if known and str(self.bundle_version(dag_id)).startswith(f"{generation}.") else None
+        def shown() -> bool | None:
+            found = self.dags()
+            return all((found.get(one) or "").startswith(f"{generation}.") for one in wanted) or None
 
-            self.until(shown, what=f"DAG {dag_id} of generation {generation}", seconds=seconds)
+        self.until(shown, what=f"DAGs {', '.join(wanted)} of generation {generation}", seconds=seconds)
 
     def import_errors(self) -> tuple[str, ...]:
         """Return the texts of Airflow's import errors."""

@@ -79,7 +79,7 @@ def test_a_scheduler_runs_what_is_current_and_a_run_keeps_what_it_began_with(tmp
     with held(home, cache) as (holder, api):
         dag_id = "sales.dag000"
         api.wait_for_dags([dag_id], generation=1, seconds=SECONDS)
-        first = str(api.bundle_version(dag_id))
+        first = str(api.dags()[dag_id])
 
         # No authority can be reached by that reference: refused, so that no retry is burnt.
         run = api.trigger(dag_id)
@@ -93,7 +93,7 @@ def test_a_scheduler_runs_what_is_current_and_a_run_keeps_what_it_began_with(tmp
 
         cache.point(built(tasks=3, retries=0, name="sales"), generation=2)
         api.wait_for_dags([dag_id], generation=2, seconds=SECONDS)
-        second = str(api.bundle_version(dag_id))
+        second = str(api.dags()[dag_id])
 
         api.clear(run, "t000_0000")
         again = api.until(
