@@ -124,13 +124,14 @@ class Mart:
         return self.enrolled.deadline()
 
 
-class TestCatalog(CatalogSuite):
-    @pytest.fixture(scope="class")
-    def fresh(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enrolled]:
-        """Hold a server whose mark nobody has raised."""
-        with lab.clickhouse_only(tmp_path_factory.mktemp("fresh")) as state:
-            yield enrolled_lab(state)
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enrolled]:
+    """Hold a server whose mark nobody has raised."""
+    with lab.clickhouse_only(tmp_path_factory.mktemp("fresh")) as state:
+        yield enrolled_lab(state)
 
+
+class TestCatalog(CatalogSuite):
     @pytest.fixture
     def stage(self, fresh: Enrolled, unused_port: int) -> Mart:
         endpoint = replace(fresh.controller.endpoint, port=unused_port)
