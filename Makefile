@@ -1,7 +1,7 @@
 # Everything runs in environments that `make env` makes from a bare machine: Python 3.11 or newer, and npm.
 # Paths here are relative, so the checkout may lie anywhere, also under a name with spaces.
 
-.PHONY: help env test
+.PHONY: help env demo test
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -11,3 +11,6 @@ env: ## make .venv, .venv-dbt and node_modules, or see that they are current
 
 test: env ## run what CI runs; SUITES="lint unit" chooses, SUITES=--list lists them
 	@.venv/bin/python -m tests.run_suites $(SUITES)
+
+demo: env ## run the whole path on real engines and a real Airflow; FORMAT=json gives the run report
+	@DPONE_DBT_PYTHON="$$PWD/.venv-dbt/bin/python" .venv/bin/dpone demo --format $(or $(FORMAT),text)

@@ -39,6 +39,7 @@ from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.services import RegistryServices
 from dpone_provider.assembly.settings import Settings
 from dpone_provider.assembly.workloads import WorkloadMaker
+from dpone_provider.documents.transfer_pack import TransferPackV1
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.identity import (
     AirflowTry,
@@ -219,13 +220,26 @@ class Runtime:
         """Settle an unknown attempt by an operator's recorded judgement."""
         return self._recovery().judge(self.attempt_id(start), outcome, because=because, by=by)
 
-    def reconcile_tables(self) -> Iterator[TableReconciliation]:
-        """Compare every transfer's source and target of the current deployment, row by row.
+    def transfers(self) -> tuple[str, ...]:
+        """Return the workload ids of the current deployment's transfers, in order.
 
         Raises:
             DponeError: Refused when this machine has no current deployment.
         """
-        return Reconciler(services=self.services).run(self.current())
+        packs = self.current().packs
+        return tuple(one for one in sorted(packs) if isinstance(packs[one], TransferPackV1))
+
+    def reconcile_table(self, workload_id: str) -> TableReconciliation:
+        """Compare one transfer's source with its target, row by row."""
+        parent = self.current()
+        pack = parent.packs[workload_id]
+        if not isinstance(pack, TransferPackV1):
+            raise ValueError(f"{workload_id} is no transfer")
+        return Reconciler(services=self.services).compare(parent, pack)
+
+    def reconcile_tables(self) -> Iterator[TableReconciliation]:
+        """Compare every transfer's source and target of the current deployment."""
+        return (self.reconcile_table(workload_id) for workload_id in self.transfers())
 
     def current(self) -> Parent:
         """Return the deployment that this machine's pointer names."""

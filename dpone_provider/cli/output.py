@@ -20,6 +20,8 @@ from dpone_provider.domain.outcomes import DponeError, Failure, type_of_failure
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., object])
 Row = Sequence[str]
+PIPED_WIDTH = 160
+"""Columns of a table that goes to a pipe or a file."""
 
 
 def format_option(command: Command) -> Command:
@@ -64,7 +66,8 @@ class Output:
             table.add_column(name, overflow="fold")
         for row in rows:
             table.add_row(*row)
-        Console(file=sys.stdout, soft_wrap=False).print(table)
+        width = None if sys.stdout.isatty() else PIPED_WIDTH
+        Console(file=sys.stdout, width=width, soft_wrap=False).print(table)
 
     def end(self, failure: Failure) -> Never:
         """Write a failure and exit with its code."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -26,7 +27,6 @@ from dpone_provider.lab.airflow_run import airflow_running
 from dpone_provider.lab.demo.stages import Stages
 from dpone_provider.lab.demo.workspace import Release, lay_out, release
 from dpone_provider.lab.enrolment import ENVIRONMENT, Enrolled, enrol_once
-from dpone_provider.lab.state import LabState
 
 Told = Callable[[str], None]
 ORDER = ("flights_nyc.flights", "flights_nyc.planes", "flights_nyc.flights_mart")
@@ -56,17 +56,21 @@ class Demo:
         work = self.root / "demo"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        with lab.running(self.root / "lab", progress=self.told) as state:
-            enrolled = self._lab(state)
-            first, second = self._release(work, enrolled)
-            self.stages.expected_workloads = len(first.workloads) + len(second.workloads)
+        with ExitStack() as stack:
+            enrolled = self._lab(stack)
             settings = self._settings(work, enrolled)
-            with self._airflow(work, settings) as airflow:
-                at = runtime_of(settings, self.told, AskedThroughApi(airflow))
-                _Deployed(self.stages, at, airflow).run(first, second)
+            # Compiling and Airflow's start take half a minute each and need nothing of one another.
+            background = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+            releasing = background.submit(self._releases, work, enrolled)
+            airflow = stack.enter_context(self._airflow(work, settings))
+            first, second = (self._release(one) for one in releasing.result())
+            self.stages.expected_workloads = len(first.workloads) + len(second.workloads)
+            at = runtime_of(settings, self.told, AskedThroughApi(airflow))
+            _Deployed(self.stages, at, airflow).run(first, second)
 
-    def _lab(self, state: LabState) -> Enrolled:
+    def _lab(self, stack: ExitStack) -> Enrolled:
         with self.stages.stage("lab") as seen:
+            state = stack.enter_context(lab.running(self.root / "lab", progress=self.told))
             engines = {"PostgreSQL": state.postgres, "ClickHouse": state.clickhouse}
             versions = {name: one.version for name, one in engines.items() if one is not None}
             seen.observed = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -82,19 +86,26 @@ class Demo:
             seen.evidence = {"authority": enrolled.authority_ref.rpartition("/")[2]}
         return enrolled
 
-    def _release(self, work: Path, enrolled: Enrolled) -> tuple[Release, Release]:
-        released: list[Release] = []
+    def _releases(self, work: Path, enrolled: Enrolled) -> list[tuple[Release, int]]:
+        """Release both workspaces; each with the milliseconds that it took."""
+        done: list[tuple[Release, int]] = []
         for workspace in lay_out(work / "workspaces", enrolled.environment_file):
-            with self.stages.stage(f"release {workspace.name}") as seen:
-                done = release(workspace, work / "deployments" / workspace.name, self.dbt_python)
-                seen.observed = f"deployment {short(done.deployment_id)}, {len(done.workloads)} workloads"
-                seen.evidence = {
-                    "deployment_id": done.deployment_id,
-                    "release_id": done.release_id,
-                    "workloads": list(done.workloads),
-                }
-                released.append(done)
-        return released[0], released[1]
+            began = self.stages.clock.monotonic()
+            made = release(workspace, work / "deployments" / workspace.name, self.dbt_python)
+            done.append((made, int((self.stages.clock.monotonic() - began) * 1000)))
+        return done
+
+    def _release(self, done: tuple[Release, int]) -> Release:
+        made, milliseconds = done
+        with self.stages.stage(f"release {made.name}") as seen:
+            seen.milliseconds = milliseconds
+            seen.observed = f"deployment {short(made.deployment_id)}, {len(made.workloads)} workloads"
+            seen.evidence = {
+                "deployment_id": made.deployment_id,
+                "release_id": made.release_id,
+                "workloads": list(made.workloads),
+            }
+        return made
 
     @contextmanager
     def _airflow(self, work: Path, settings: Settings) -> Iterator[AirflowApi]:
@@ -226,9 +237,10 @@ class _Deployed:
         return (tried.dag_id, tried.run_id, attempt.binding.occurrence_id) == (dag_id, run_id, occurrence)
 
     def _reconcile(self, wanted: Release) -> None:
-        for done in self.at.reconcile_tables():
-            with self.stages.stage(f"reconcile {done.workload_id} [{wanted.name}]") as seen:
-                seen.workload = done.workload_id
+        for workload_id in self.at.transfers():
+            with self.stages.stage(f"reconcile {workload_id} [{wanted.name}]") as seen:
+                done = self.at.reconcile_table(workload_id)
+                seen.workload = workload_id
                 if not isinstance(done.outcome, Agreement):
                     raise DponeError(_unobserved(f"{done.source} and {done.target}", in_words(done), "the same rows"))
                 seen.rows = done.outcome.digest.rows

@@ -24,6 +24,8 @@ class Observation:
     observed: str = ""
     rows: int | None = None
     workload: str | None = None
+    milliseconds: int | None = None
+    """Where the work was done before the stage was told of."""
     evidence: Evidence = field(default_factory=dict)
 
     def digest(self) -> Digest | None:
@@ -84,7 +86,9 @@ class Stages:
             verdict=verdict,
             observed=observed[:1000],
             rows=seen.rows,
-            milliseconds=int((self.clock.monotonic() - began) * 1000),
+            milliseconds=int((self.clock.monotonic() - began) * 1000)
+            if seen.milliseconds is None
+            else seen.milliseconds,
             evidence=seen.digest(),
         )
         self.done.append(stage)
