@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -76,10 +77,11 @@ class DagSpecV1(Document):
 
 def acyclic(tasks: set[str], edges: tuple[Edge, ...]) -> bool:
     """Tell whether the edges leave an order in which every task can run."""
-    left = set(tasks)
-    while left:
-        free = left - {edge.down for edge in edges if edge.up in left}
-        if not free:
-            return False
-        left -= free
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(tasks, ()))
+    for edge in edges:
+        sorter.add(edge.down, edge.up)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return False
     return True
