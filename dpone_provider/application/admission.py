@@ -158,15 +158,16 @@ class Admitter:
     def _enrolments(
         self, landings: Iterable[Landing], authority: Authority, deadline: Deadline
     ) -> dict[str, tuple[Connection, PhysicalCatalog, Enrolment]]:
-        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
         found: dict[str, tuple[Connection, PhysicalCatalog, Enrolment]] = {}
         for landing in landings:
             connection = landing.footprint.target
             if connection.reference not in found:
                 catalog = self.services.catalog(connection)
-                enrolment = settled(catalog.enrolment())
-                require_enrolled_as_pinned(connection, enrolment, authority, sequence)
-                found[connection.reference] = (connection, catalog, enrolment)
+                found[connection.reference] = (connection, catalog, settled(catalog.enrolment()))
+        # Taken after the marks were read: whoever raised them had taken a lower number of this ledger.
+        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
+        for connection, _, enrolment in found.values():
+            require_enrolled_as_pinned(connection, enrolment, authority, sequence)
         return found
 
     def _require_sources(self, landings: Iterable[Landing]) -> None:

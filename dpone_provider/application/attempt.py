@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from dpone_provider.application.front_door import FrontDoor, OutcomeObserver
+from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger import admission
 from dpone_provider.application.ledger import gates as gate_scripts
-from dpone_provider.application.ledger.admission import Admitted, AlreadyAdmitted, EarlierTryLives
+from dpone_provider.application.ledger.admission import Admitted, AlreadyAdmitted, EarlierTryLives, Unadmitted
 from dpone_provider.application.ledger.calls import call, require, settled
+from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.gate import GrantPlan, LoginGate
 from dpone_provider.application.ports.ledger import Conflict, Ledger, LedgerTransaction, Lock
 from dpone_provider.application.ports.process import TaskInstances
@@ -20,10 +22,24 @@ from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.gate import Gate
 from dpone_provider.domain.identity import AttemptBinding, AttemptId, Principal, ServiceId
-from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Failure, Refused, Unknown, fail, unknown
+from dpone_provider.domain.outcomes import (
+    Busy,
+    DponeError,
+    Failed,
+    Failure,
+    Refused,
+    Unknown,
+    fail,
+    type_of_failure,
+    unknown,
+)
 from dpone_provider.domain.secret import Secret
 
 POLL_SECONDS = 0.25
+FOLLOW_SECONDS = 1.0
+ASK_SECONDS = 2.0
+"""How often Airflow is asked, while waiting, whether a holder is dead."""
+_Seen = Admitted | AlreadyAdmitted | EarlierTryLives | Unadmitted
 Metrics = Mapping[str, int | str]
 
 
@@ -37,6 +53,13 @@ class Executed:
 
 class Workload(Protocol):
     """The part of an attempt that differs from cell to cell."""
+
+    def require_unchanged(self, deadline: Deadline) -> None:
+        """Before admission: read the target's incarnation, enrolment and gate again (I13).
+
+        Raises:
+            DponeError: Refused when one is not as pinned, Unknown when it cannot be read.
+        """
 
     def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
         """Return what the login on each written service may do."""
@@ -89,54 +112,81 @@ class AttemptRunner:
     def run(self, environment: str, binding: AttemptBinding, workload: Workload) -> AttemptReport | Failure:
         """Run one attempt from admission to seal; a redelivered one follows the winner's row."""
         try:
-            admitted = self._admit(environment, binding)
+            admitted = self._admit(environment, binding, workload)
             if isinstance(admitted, AlreadyAdmitted):
                 return self._follow(admitted.attempt)
             return self._run_admitted(admitted.attempt, workload)
         except DponeError as error:
             return error.failure
 
-    def _admit(self, environment: str, binding: AttemptBinding) -> Admitted | AlreadyAdmitted:
+    def _admit(self, environment: str, binding: AttemptBinding, workload: Workload) -> Admitted | AlreadyAdmitted:
+        """Take the front door for an earlier try, before any refusal; compare the target; then admit."""
         deadline = Deadline.after(self.clock, self.times.admission)
+        script: Callable[[LedgerTransaction, str, AttemptBinding], _Seen | Failure] = admission.look
+        ask_at = self.clock.monotonic()
         while True:
-            outcome = call(self.ledger, "admit", lambda tx: admission.admit(tx, environment, binding), deadline)
+            outcome = call(self.ledger, "admit", partial(_apply, script, environment, binding), deadline)
             match outcome:
                 case Admitted() | AlreadyAdmitted():
                     return outcome
                 case EarlierTryLives(earlier):
-                    self._end(earlier)
+                    held = self._end_earlier(earlier)
+                    if held is not None:
+                        self._wait_or_give_up(held, deadline)
+                case Unadmitted():
+                    workload.require_unchanged(deadline)
+                    script = admission.admit
                 case Busy():
-                    self._wait_or_give_up(outcome, binding, deadline)
+                    ask = ask_at <= self.clock.monotonic()
+                    if ask and self._end_dead_holder(binding):
+                        continue
+                    ask_at = self.clock.monotonic() + ASK_SECONDS if ask else ask_at
+                    self._wait_or_give_up(outcome, deadline)
                 case Refused() | Failed() | Unknown():
                     raise DponeError(outcome)
 
-    def _end(self, attempt: Attempt) -> Attempt:
-        """Take the front door for another attempt; a COMMIT_UNKNOWN one stays what it is and is reported."""
-        if attempt.state is AttemptState.COMMIT_UNKNOWN:
-            raise DponeError(_unknown_earlier(attempt))
-        deadline = Deadline.after(self.clock, self.times.closing)
-        ended = self.front_door.take(attempt.attempt_id, self.observer_of(attempt), deadline)
+    def _end_earlier(self, earlier: Attempt) -> Busy | None:
+        """Take the front door for an earlier try; return why it has to be waited for, if it could not be ended.
+
+        Raises:
+            DponeError: Refused; it is COMMIT_UNKNOWN, or this machine cannot end it.
+        """
+        if earlier.state is AttemptState.COMMIT_UNKNOWN:
+            raise DponeError(_unknown_earlier(earlier))
+        try:
+            ended = self._end(earlier)
+        except DponeError as error:
+            if isinstance(error.failure, Refused):
+                raise
+            return admission.earlier_try_lives(earlier, error.failure.problem)
         if ended.state is AttemptState.COMMIT_UNKNOWN:
             raise DponeError(_unknown_earlier(ended))
-        return ended
-
-    def _wait_or_give_up(self, outcome: Busy, binding: AttemptBinding, deadline: Deadline) -> None:
-        if deadline.passed():
-            raise DponeError(outcome)
-        holder = self._dead_holder(binding)
-        if holder is not None:
-            self._end(holder)
-            return
-        self.clock.wait(min(POLL_SECONDS, deadline.remaining()))
-
-    def _dead_holder(self, binding: AttemptBinding) -> Attempt | None:
-        """Return a live attempt that stands in the way and whose task instance Airflow says is dead."""
-        deadline = Deadline.after(self.clock, self.times.closing)
-        live = require(self.ledger, "read", lambda tx: tx.live_attempts(binding.occurrence_id), deadline)
-        for attempt in live:
-            if attempt.state is AttemptState.RUNNING and self.task_instances.alive(attempt.binding.airflow) is False:
-                return attempt
         return None
+
+    def _end_dead_holder(self, binding: AttemptBinding) -> bool:
+        """End one attempt that stands in the way and whose task instance Airflow says is dead; tell whether one was.
+
+        One that cannot be ended is waited for like one that lives.
+        """
+        deadline = Deadline.after(self.clock, self.times.closing)
+        holders = call(self.ledger, "read", lambda tx: admission.holders(tx, binding), deadline)
+        if isinstance(holders, type_of_failure):
+            return False
+        for holder in holders:
+            if holder.state is AttemptState.RUNNING and self.task_instances.alive(holder.binding.airflow) is False:
+                with suppress(DponeError):
+                    self._end(holder)
+                    return True
+        return False
+
+    def _end(self, attempt: Attempt) -> Attempt:
+        deadline = Deadline.after(self.clock, self.times.closing)
+        return self.front_door.take(attempt.attempt_id, self.observer_of(attempt), deadline)
+
+    def _wait_or_give_up(self, held: Busy, deadline: Deadline) -> None:
+        if deadline.passed():
+            raise DponeError(held)
+        self.clock.wait(min(POLL_SECONDS, deadline.remaining()))
 
     def _follow(self, winner: Attempt) -> AttemptReport:
         """Wait for the winner's row to end, until this one's own deadline; then take the front door for it."""
@@ -144,12 +194,13 @@ class AttemptRunner:
         attempt = winner
         while attempt.state is AttemptState.RUNNING:
             if deadline.passed():
-                closing = Deadline.after(self.clock, self.times.closing)
-                attempt = self.front_door.take(attempt.attempt_id, self.observer_of(attempt), closing)
+                attempt = self._end(attempt)
                 break
-            self.clock.wait(POLL_SECONDS)
-            attempt = self.front_door.record(attempt.attempt_id, deadline).attempt
-        return AttemptReport(attempt=attempt, metrics={}, problem=_problem_of(attempt, None), followed=True)
+            self.clock.wait(FOLLOW_SECONDS)
+            # A ledger that does not answer for a while is no reason to end the winner, or to report its failure.
+            with suppress(DponeError):
+                attempt = self.front_door.record(attempt.attempt_id, deadline).attempt
+        return AttemptReport(attempt=attempt, metrics={}, problem=_problem_of(attempt, None, None), followed=True)
 
     def _run_admitted(self, attempt: Attempt, workload: Workload) -> AttemptReport:
         execution = Deadline.after(self.clock, self.times.execution)
@@ -157,11 +208,19 @@ class AttemptRunner:
         try:
             executed = self._execute(attempt, workload, execution)
         finally:
-            closing = Deadline.after(self.clock, self.times.closing)
-            ended = self.front_door.take(attempt.attempt_id, workload.observer(attempt, executed), closing)
-        return AttemptReport(
-            attempt=ended, metrics=executed.metrics, problem=_problem_of(ended, executed.problem), followed=False
-        )
+            if executed is None:
+                # An interrupt, or a fault of the program: it passes on, whatever closing says.
+                with suppress(DponeError):
+                    self._leave(attempt, workload.observer(attempt, None))
+        observer = _Keeping(workload.observer(attempt, executed))
+        ended = self._leave(attempt, observer)
+        because = None if observer.verdict is None else observer.verdict.because
+        problem = _problem_of(ended, executed.problem, because)
+        return AttemptReport(attempt=ended, metrics=executed.metrics, problem=problem)
+
+    def _leave(self, attempt: Attempt, observer: OutcomeObserver) -> Attempt:
+        deadline = Deadline.after(self.clock, self.times.closing)
+        return self.front_door.take(attempt.attempt_id, observer, deadline)
 
     def _execute(self, attempt: Attempt, workload: Workload, deadline: Deadline) -> Executed:
         """Begin, issue, execute; a failure on the way is what was executed, so that closing always follows."""
@@ -177,7 +236,7 @@ class AttemptRunner:
 
     def _issue(self, attempt: Attempt, service_id: ServiceId, plan: GrantPlan, deadline: Deadline) -> Credential:
         """Journal, create, READY, read back, DELIVERED; return the login."""
-        hand = self.gates[service_id]
+        hand = self.front_door.hand_on(service_id)
         principal = self._journal(attempt.attempt_id, service_id, hand, deadline)
         made: list[Secret] = []
 
@@ -215,6 +274,27 @@ class AttemptRunner:
                 raise DponeError(_not_issued(principal, f"a conflict with {outcome.constraint}"))
 
 
+@dataclass(slots=True)
+class _Keeping:
+    """Observes, and keeps what was seen for the message."""
+
+    observer: OutcomeObserver
+    verdict: Verdict | None = None
+
+    def observe(self, record: AttemptRecord, deadline: Deadline) -> Verdict:
+        self.verdict = self.observer.observe(record, deadline)
+        return self.verdict
+
+
+def _apply(
+    script: Callable[[LedgerTransaction, str, AttemptBinding], _Seen | Failure],
+    environment: str,
+    binding: AttemptBinding,
+    tx: LedgerTransaction,
+) -> _Seen | Failure:
+    return script(tx, environment, binding)
+
+
 def _journal(attempt_id: AttemptId, principal: Principal, tx: LedgerTransaction) -> Gate | Refused:
     return gate_scripts.journal(tx, attempt_id, principal)
 
@@ -229,27 +309,45 @@ def _not_issued(principal: Principal, found: str) -> Failed:
     )
 
 
-def _unknown_earlier(attempt: Attempt) -> Unknown:
-    return unknown(
-        "earlier_attempt_unknown",
-        str(attempt),
-        found="COMMIT_UNKNOWN: it keeps its slots until somebody settles it",
-        allowed="an earlier attempt with a known outcome",
-        next_command=f"dpone attempt reconcile {attempt.attempt_id}",
-    )
+def _unknown_earlier(earlier: Attempt) -> Refused:
+    task = earlier.binding.airflow
+    return admission.unknown_holder(f"task {task.task_id} of run {task.run_id}", earlier)
 
 
-def _problem_of(attempt: Attempt, executed: Failure | None) -> Failure | None:
+def _problem_of(attempt: Attempt, executed: Failure | None, because: Failure | None) -> Failure | None:
+    """Return what an attempt's end is to its caller; ``executed`` and ``because`` tell why, as far as is known."""
+    why = executed or because
     match attempt.state:
         case AttemptState.SUCCEEDED:
             return None
         case AttemptState.COMMIT_UNKNOWN:
-            return _unknown_earlier(attempt)
+            return _own_unknown(attempt, because or executed)
         case AttemptState.FAILED | AttemptState.RUNNING:
-            return executed or fail(
-                "attempt_failed",
-                str(attempt),
-                found="the target shows that nothing of it was published",
-                allowed="a published outcome",
-                next_command=f"dpone attempt show {attempt.attempt_id}",
-            )
+            match why:
+                case None:
+                    return _failed(attempt)
+                case Refused() | Failed():
+                    return why
+                case Busy() | Unknown():
+                    # The target shows that nothing of it happened: another try may follow at once.
+                    return Failed(why.problem)
+
+
+def _failed(attempt: Attempt) -> Failed:
+    return fail(
+        "attempt_failed",
+        str(attempt),
+        found="the target shows that nothing of it was published",
+        allowed="a published outcome",
+        next_command=f"dpone attempt show {attempt.attempt_id}",
+    )
+
+
+def _own_unknown(attempt: Attempt, why: Failure | None) -> Unknown:
+    return unknown(
+        "commit_unknown",
+        str(attempt),
+        found=f"no proof of either outcome ({why.problem})" if why else "no proof of either outcome",
+        allowed="an outcome that the target, or dbt's own events, prove",
+        next_command=f"dpone attempt reconcile {attempt.attempt_id} (it keeps its slots until then)",
+    )

@@ -9,12 +9,14 @@ from dpone_provider.application.attempt import Executed
 from dpone_provider.application.front_door import OutcomeObserver
 from dpone_provider.application.ledger import sealing
 from dpone_provider.application.ledger.calls import require
-from dpone_provider.application.observation import DBT_EXIT, DbtObserver
+from dpone_provider.application.observation import DBT_EXIT, DBT_RESULTS, DbtObserver
 from dpone_provider.application.ports.dbt import DbtFinished, DbtNodeEvent, DbtRunner
 from dpone_provider.application.ports.gate import GrantPlan
 from dpone_provider.application.ports.ledger import Ledger, NodeEvent
 from dpone_provider.application.ports.process import ChildCommand, ChildRunner
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.standing import TargetStanding
+from dpone_provider.documents.canonical import canonical_digest
 from dpone_provider.domain import dbt_outcome
 from dpone_provider.domain.attempt import Attempt
 from dpone_provider.domain.connection import Credential
@@ -32,6 +34,7 @@ class DbtWorkload:
     """One dbt workload on one service."""
 
     service_id: ServiceId
+    standing: TargetStanding
     ledger: Ledger
     children: ChildRunner
     runner: DbtRunner
@@ -39,6 +42,10 @@ class DbtWorkload:
     looking: DbtObserver
     plan: GrantPlan
     progress: NodeProgress
+
+    def require_unchanged(self, deadline: Deadline) -> None:
+        """Compare the target with what the deployment pins."""
+        self.standing.require_unchanged(deadline)
 
     def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
         """Return membership in the writer role of each schema that it may write."""
@@ -61,6 +68,8 @@ class DbtWorkload:
                     case DbtFinished():
                         finished = event
             code = child.exit_code()
+        if finished is not None:
+            self._journal(attempt.attempt_id, DBT_RESULTS, _digest_of(finished), deadline)
         if finished is not None and code is not None and code >= 0:
             self._journal(attempt.attempt_id, DBT_EXIT, f"exit {code}", deadline)
         return Executed(_problem(attempt, finished, code), _metrics(finished))
@@ -73,6 +82,10 @@ class DbtWorkload:
         whole = {node.node_id for node in self.looking.expected if node.rebuilt_whole}
         event = NodeEvent(attempt_id=attempt_id, node_id=node_id, status=status, rebuilt_whole=node_id in whole)
         require(self.ledger, "node", lambda tx: sealing.record_node(tx, event), deadline)
+
+
+def _digest_of(finished: DbtFinished) -> str:
+    return canonical_digest([[node, str(status)] for node, status in finished.results])
 
 
 def _metrics(finished: DbtFinished | None) -> dict[str, int | str]:

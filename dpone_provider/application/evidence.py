@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 from dpone_provider.application.ports.gate import SessionObservation
-from dpone_provider.documents.canonical import canonical_bytes
+from dpone_provider.documents.canonical import MAX_INTEGER, canonical_bytes
 from dpone_provider.domain.attempt import ProofKind
 from dpone_provider.domain.identity import AttemptId
 
@@ -13,13 +14,17 @@ Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 
 
 def proof_document(kind: ProofKind, attempt_id: AttemptId, observed: Mapping[str, Json]) -> bytes:
-    """Return the canonical bytes of a ``dpone.composition-attempt-proof.v1`` document."""
+    """Return the canonical bytes of a ``dpone.composition-attempt-proof.v1`` document.
+
+    What servers and clients say (messages, application names) is brought into the canonical form: text that has none
+    must not keep an attempt from ending.
+    """
     return canonical_bytes(
         {
             "schema": "dpone.composition-attempt-proof.v1",
             "kind": str(kind),
             "attempt_id": attempt_id,
-            "observed": observed,
+            "observed": {name: _canonical(value) for name, value in observed.items()},
         }
     )
 
@@ -36,3 +41,17 @@ def sessions_observed(observation: SessionObservation) -> dict[str, Json]:
         "observation_digest": observation.evidence_digest,
         **({"unverified": list(observation.unverified)} if observation.unverified else {}),
     }
+
+
+def _canonical(value: Json) -> Json:
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value.encode(errors="replace").decode())
+        case bool() | None:
+            return value
+        case int():
+            return value if abs(value) <= MAX_INTEGER else str(value)
+        case Mapping():
+            return {str(_canonical(name)): _canonical(each) for name, each in value.items()}
+        case _:
+            return [_canonical(each) for each in value]

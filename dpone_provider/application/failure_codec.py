@@ -30,10 +30,15 @@ def from_json(said: Mapping[str, object]) -> Failure:
     problem = Problem(**{part: str(value) for part, value in parts.items()})
     match said.get("class"):
         case "refused":
-            return Refused(problem)
+            return Refused(problem, change=_change(said, StateChange.NONE))
         case "busy":
-            return Busy(problem, str(said.get("holder", "unnamed")))
+            return Busy(problem, str(said.get("holder", "unnamed")), change=_change(said, StateChange.NONE))
         case "unknown":
-            return Unknown(problem)
+            return Unknown(problem, change=_change(said, StateChange.MAYBE))
         case _:
-            return Failed(problem, change=StateChange(str(said.get("state_change", StateChange.NONE))))
+            return Failed(problem, change=_change(said, StateChange.NONE))
+
+
+def _change(said: Mapping[str, object], otherwise: StateChange) -> StateChange:
+    found = said.get("state_change")
+    return next((change for change in StateChange if change == found), otherwise)

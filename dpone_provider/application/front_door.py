@@ -6,8 +6,9 @@ recover`` for dead ones. Every phase is durable by itself, so taking it again co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from dpone_provider.application.evidence import proof_document, sessions_observed
@@ -16,7 +17,7 @@ from dpone_provider.application.ledger import sealing
 from dpone_provider.application.ledger.calls import require, settled
 from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.gate import LoginGate, SessionObservation
-from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction, Lock, NodeEvent
+from dpone_provider.application.ports.ledger import ANSWER_LOST, Ledger, LedgerTransaction, Lock, NodeEvent
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
@@ -41,10 +42,11 @@ class OutcomeObserver(Protocol):
     """Looks at the target after every gate is CLOSED, with the controller's own connection."""
 
     def observe(self, record: AttemptRecord, deadline: Deadline) -> Verdict:
-        """Return what the target shows. Total: what cannot be read is COMMIT_UNKNOWN, never a guess.
+        """Return what the target shows: what was dispatched and cannot be read is COMMIT_UNKNOWN, never a guess.
 
         Raises:
-            DponeError: Busy or Refused when the ledger cannot be written (a dispatch that is part of observing).
+            DponeError: Unknown when the ledger cannot be read, or when what was never dispatched cannot be read back as
+                gone: the attempt then stays RUNNING, closed, and the next front door continues.
         """
 
 
@@ -60,18 +62,32 @@ class FrontDoor:
     def take(self, attempt_id: AttemptId, observer: OutcomeObserver, deadline: Deadline) -> Attempt:
         """Close, observe and seal one attempt; one that has ended is returned as it stands.
 
+        Where the ledger's answer is lost, it is read what stands there, and gone on from that.
+
         Raises:
             DponeError: Unknown when closing cannot be proven before the deadline (the attempt stays RUNNING with its
                 gate CLOSING), Busy when the ledger is held.
         """
+        while True:
+            try:
+                return self._take(attempt_id, observer, deadline)
+            except DponeError as error:
+                if error.failure.problem.reason != ANSWER_LOST or deadline.passed():
+                    raise
+            self.clock.wait(POLL_SECONDS)
+
+    def _take(self, attempt_id: AttemptId, observer: OutcomeObserver, deadline: Deadline) -> Attempt:
         record = self.record(attempt_id, deadline)
         if record.attempt.state is not AttemptState.RUNNING:
             return record.attempt
         self.close(record.attempt, deadline)
         record = self.record(attempt_id, deadline)
+        if record.attempt.state is not AttemptState.RUNNING:
+            # Somebody else came first: what stands at the target may be the next attempt's by now.
+            return record.attempt
         verdict = observer.observe(record, deadline)
         sealed = require(self.ledger, "seal", lambda tx: sealing.seal(tx, attempt_id, verdict), deadline)
-        self.collect(record)
+        self.collect(record.gates)
         return sealed
 
     def record(self, attempt_id: AttemptId, deadline: Deadline) -> AttemptRecord:
@@ -87,12 +103,30 @@ class FrontDoor:
             if gate.state is not GateState.CLOSED:
                 self._close(gate, deadline)
 
-    def collect(self, record: AttemptRecord) -> tuple[str, ...]:
-        """Remove the logins of CLOSED gates; return what was left over, by name (a later collection takes it)."""
+    def collect(self, gates: Iterable[Gate]) -> tuple[str, ...]:
+        """Remove the logins of CLOSED gates; return what was left over, by name. Total: ``sweep`` takes it later."""
         left: list[str] = []
-        for gate in record.gates:
-            if not gate.barred and self._gate(gate.service_id).collect(gate.principal) is not None:
+        for gate in gates:
+            hand = None if gate.barred else self.gates.get(gate.service_id)
+            collected = gate.barred or (hand is not None and hand.collect(gate.principal) is None)
+            if not collected:
                 left.append(gate.principal.name)
+        return tuple(left)
+
+    def sweep(self, deadline: Deadline) -> tuple[str, ...]:
+        """Collect the logins of CLOSED gates that crashes left on the services; return those that are left, by name.
+
+        A service that does not answer is left for the next time.
+
+        Raises:
+            DponeError: the ledger cannot be read.
+        """
+        left: list[str] = []
+        for service_id, hand in self.gates.items():
+            names = hand.principals()
+            if not isinstance(names, Unknown):
+                gates = require(self.ledger, "read", partial(_gates_of, service_id, names), deadline)
+                left += self.collect(gate for gate in gates if gate.state is GateState.CLOSED)
         return tuple(left)
 
     def _gate_row(self, attempt_id: AttemptId, service_id: ServiceId, deadline: Deadline) -> Gate | None:
@@ -113,7 +147,7 @@ class FrontDoor:
         moved = require(self.ledger, "closing", lambda tx: gate_scripts.closing(tx, attempt_id, service_id), deadline)
         if moved.state is GateState.CLOSED:
             return
-        hand = self._gate(service_id)
+        hand = self.hand_on(service_id)
         settled(hand.disable(gate.principal, deadline))
         self._require_disabled(gate, hand)
         observation = self._wait_for_quiescence(gate, hand, deadline)
@@ -135,16 +169,22 @@ class FrontDoor:
     def _wait_for_quiescence(self, gate: Gate, hand: LoginGate, deadline: Deadline) -> SessionObservation:
         patience = Deadline.after(self.clock, self.grace)
         while True:
-            observation = settled(hand.observe(gate.principal))
-            if observation.quiescent:
+            observation = hand.observe(gate.principal)
+            if isinstance(observation, SessionObservation) and observation.quiescent:
                 return observation
             if deadline.passed():
                 raise DponeError(_not_closed(gate, _what_is_left(observation)))
-            if patience.passed() and observation.sessions:
-                settled(hand.end_sessions(gate.principal))
+            if isinstance(observation, SessionObservation) and observation.sessions and patience.passed():
+                # Whether it worked the next poll shows.
+                hand.end_sessions(gate.principal)
             self.clock.wait(POLL_SECONDS)
 
-    def _gate(self, service_id: ServiceId) -> LoginGate:
+    def hand_on(self, service_id: ServiceId) -> LoginGate:
+        """Return the hand on a service's logins.
+
+        Raises:
+            DponeError: Refused ``service_not_connected``.
+        """
         if service_id not in self.gates:
             unwind(
                 refuse(
@@ -168,7 +208,14 @@ def _record(tx: LedgerTransaction, attempt_id: AttemptId) -> AttemptRecord:
     )
 
 
-def _what_is_left(observation: SessionObservation) -> str:
+def _gates_of(service_id: ServiceId, names: Iterable[str], tx: LedgerTransaction) -> tuple[Gate, ...]:
+    found = (tx.gate_of_principal(service_id, name) for name in names)
+    return tuple(gate for gate in found if gate is not None)
+
+
+def _what_is_left(observation: SessionObservation | Unknown) -> str:
+    if isinstance(observation, Unknown):
+        return str(observation.problem)
     if observation.blind:
         return "an observer that may not see every session"
     return "; ".join((*observation.sessions, *observation.half_open, *observation.transactions))

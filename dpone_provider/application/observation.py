@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpone_provider.application.evidence import Json, proof_document
 from dpone_provider.application.front_door import AttemptRecord
@@ -15,11 +15,14 @@ from dpone_provider.domain import dbt_outcome
 from dpone_provider.domain.attempt import AttemptState, ProofKind
 from dpone_provider.domain.dbt_outcome import ExpectedNode
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import Failure, Unknown
-from dpone_provider.domain.publication import PublicationState
+from dpone_provider.domain.outcomes import DponeError, Failure, Unknown
+from dpone_provider.domain.publication import Publication, PublicationState, Verb
 
 DBT_EXIT = "dbt"
 """The node id under which dbt's own end is entered among the node events; its status is ``exit <code>``."""
+DBT_RESULTS = "dbt results"
+"""The node id under which the digest of dbt's results is entered, before its end; its status is the digest."""
+NEVER_DISPATCHED = frozenset({PublicationState.INTENDED, PublicationState.STAGED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,34 +36,44 @@ class PublicationObserver:
     """Why the dispatch was not sent, if it was not: part of the evidence."""
 
     def observe(self, record: AttemptRecord, deadline: Deadline) -> Verdict:
-        """Return the verdict; unreadable gives COMMIT_UNKNOWN with the server's own words."""
+        """Return the verdict; what was dispatched and cannot be read is COMMIT_UNKNOWN, with the server's own words.
+
+        Raises:
+            DponeError: Unknown when it was never dispatched and cannot be read back as gone. It can still only come to
+                NOT_PUBLISHED, so that waiting for the server settles it without anybody's judgement.
+        """
         publication = record.publication
         if publication is None:
             return verdict(record, AttemptState.FAILED, {"publication": "never intended"})
         gone = self.publisher.discard_staged(self.job)
-        if isinstance(gone, Unknown):
-            return self._unknown(record, gone)
+        if isinstance(gone, Unknown) and publication.verb is not Verb.REPLACE:
+            return self._unreadable(record, publication, gone)
         seen = self.publisher.observe(self.job, publication)
         match seen:
             case Published(rows, evidence):
-                return verdict(
-                    record,
-                    AttemptState.SUCCEEDED,
-                    {"target": evidence, "rows": rows, "content_digest": publication.content_digest},
-                    PublicationState.PUBLISHED,
-                )
+                observed: dict[str, Json] = {"target": evidence, "rows": rows}
+                observed["content_digest"] = publication.content_digest
+                return verdict(record, AttemptState.SUCCEEDED, observed, PublicationState.PUBLISHED)
             case NotPublished(evidence):
-                not_sent = {"not_dispatched": str(self.because.problem)} if self.because else {}
-                return verdict(
-                    record, AttemptState.FAILED, {"target": evidence, **not_sent}, PublicationState.NOT_PUBLISHED
-                )
+                if isinstance(gone, Unknown):
+                    return self._unreadable(record, publication, gone)
+                return self._not_published(record, evidence)
             case Unknown():
-                return self._unknown(record, seen)
+                return self._unreadable(record, publication, seen)
 
-    def _unknown(self, record: AttemptRecord, failure: Unknown) -> Verdict:
-        never_sent = record.publication is not None and record.publication.state is PublicationState.INTENDED
-        state = None if never_sent else PublicationState.UNKNOWN
-        return verdict(record, AttemptState.COMMIT_UNKNOWN, {"unreadable": str(failure.problem)}, state)
+    def _not_published(self, record: AttemptRecord, evidence: str) -> Verdict:
+        observed: dict[str, Json] = {"target": evidence}
+        if self.because is not None:
+            observed["not_dispatched"] = str(self.because.problem)
+        failed = verdict(record, AttemptState.FAILED, observed, PublicationState.NOT_PUBLISHED)
+        return replace(failed, because=self.because)
+
+    def _unreadable(self, record: AttemptRecord, publication: Publication, failure: Unknown) -> Verdict:
+        if publication.state in NEVER_DISPATCHED:
+            raise DponeError(failure)
+        observed: dict[str, Json] = {"unreadable": str(failure.problem)}
+        unknown = verdict(record, AttemptState.COMMIT_UNKNOWN, observed, PublicationState.UNKNOWN)
+        return replace(unknown, because=failure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +86,10 @@ class DbtObserver:
 
     def observe(self, record: AttemptRecord, deadline: Deadline) -> Verdict:
         """Return the verdict of ``domain.dbt_outcome``."""
-        events = [(event.node_id, event.status) for event in record.nodes if event.node_id != DBT_EXIT]
+        own = (DBT_EXIT, DBT_RESULTS)
+        events = [(event.node_id, event.status) for event in record.nodes if event.node_id not in own]
         exits = [event.status for event in record.nodes if event.node_id == DBT_EXIT]
+        results = [event.status for event in record.nodes if event.node_id == DBT_RESULTS]
         exit_code = int(exits[-1].removeprefix("exit ")) if exits else None
         decided = dbt_outcome.decide(
             self.expected,
@@ -89,6 +104,7 @@ class DbtObserver:
             {
                 "because": decided.because,
                 "exit_code": exit_code,
+                "results_digest": results[-1] if results else None,
                 "good": list(decided.good),
                 "bad": list(decided.bad),
                 "in_flight": list(decided.in_flight),

@@ -22,6 +22,7 @@ from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import ChildCommand, ChildProcess, ChildRunner
 from dpone_provider.application.ports.tables import PublishJob, StagedContent, TablePublisher, TargetBinding
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.standing import TargetStanding
 from dpone_provider.domain.attempt import Attempt
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import ServiceId
@@ -39,6 +40,7 @@ class TransferWorkload:
     """One full refresh of one target on one service."""
 
     service_id: ServiceId
+    standing: TargetStanding
     job_of: Callable[[Attempt], PublishJob]
     publisher: TablePublisher
     ledger: Ledger
@@ -46,6 +48,10 @@ class TransferWorkload:
     child_of: ChildOf
     plan_of: Callable[[PublishJob], GrantPlan]
     progress: Progress
+
+    def require_unchanged(self, deadline: Deadline) -> None:
+        """Compare the target with what the deployment pins."""
+        self.standing.require_unchanged(deadline)
 
     def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
         """Return what its one login may do: write the target's schema, or its own staged table only."""

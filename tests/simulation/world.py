@@ -81,6 +81,10 @@ WORKS: tuple[Work, ...] = (FLIGHTS, PLANES, MARTS, DAILY)
 ROWS = ((1, "AA", 5), (2, "UA", None), (3, "DL", -2))
 
 
+_BUILT: dict[str, Parent] = {}
+"""Deployments never change: those that were built once are used again."""
+
+
 def service(kind: EngineKind, name: str) -> Service:
     """Return the service that stands for ``name``."""
     return Service(kind, ServiceId(str(uuid5(NAMESPACE_DNS, name))))
@@ -293,9 +297,12 @@ class World:
 
     def parent(self, works: Sequence[Work] = WORKS, *, environment: str = ENVIRONMENT, name: str = "flights") -> Parent:
         """Build a deployment and lay it on disk."""
-        parent = build(works, self.servers, environment=environment, name=name)
-        self.cache.lay(parent)
-        return parent
+        pinned = [(alias, server.facts, server.enrolled) for alias, server in self.servers.items()]
+        key = repr((works, environment, name, pinned))
+        if key not in _BUILT:
+            _BUILT[key] = build(works, self.servers, environment=environment, name=name)
+        self.cache.lay(_BUILT[key])
+        return _BUILT[key]
 
     def order(self, parent: Parent, **changes: object) -> PromotionOrder:
         """Return the order to promote a deployment."""

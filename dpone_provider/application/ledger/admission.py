@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from dpone_provider.application.ports.ledger import LedgerTransaction, Lock, WorkloadRow
 from dpone_provider.domain import attempt as attempts
 from dpone_provider.domain.attempt import Attempt, AttemptState
-from dpone_provider.domain.identity import AttemptBinding, SlotId
+from dpone_provider.domain.identity import AttemptBinding
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
-from dpone_provider.domain.outcomes import Busy, Refused, busy, refuse
+from dpone_provider.domain.outcomes import Busy, Problem, Refused, busy, refuse
 
 SLOTS_IN_USE = "slots_in_use"
 NOT_ACTIVE_YET = "occurrence_not_active_yet"
-NOT_ADMITTED = frozenset({SLOTS_IN_USE, NOT_ACTIVE_YET})
+EARLIER_TRY_LIVES = "earlier_try_lives"
+NOT_ADMITTED = frozenset({SLOTS_IN_USE, NOT_ACTIVE_YET, EARLIER_TRY_LIVES})
 """The reasons of *busy* that prove that the attempt was not admitted. Any other may come after its admission, where the
 same id would follow its own row; so a caller that waits outside this process waits for these only."""
 
@@ -40,7 +41,23 @@ class EarlierTryLives:
     attempt: Attempt
 
 
+@dataclass(frozen=True, slots=True)
+class Unadmitted:
+    """Nobody was admitted under this id, and no earlier try of its task lives."""
+
+
 AdmissionOutcome = Admitted | AlreadyAdmitted | EarlierTryLives | Busy | Refused
+
+
+def look(
+    tx: LedgerTransaction, environment: str, binding: AttemptBinding
+) -> AlreadyAdmitted | EarlierTryLives | Unadmitted:
+    """Tell what has to be done before anything may be refused: follow the winner, or end the earlier try."""
+    same = tx.attempt(binding.attempt_id, Lock.NONE)
+    if same is not None:
+        return AlreadyAdmitted(same)
+    earlier = _live_earlier_try(tx.tries_of(environment, binding.airflow.task_key), binding)
+    return Unadmitted() if earlier is None else EarlierTryLives(earlier)
 
 
 def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> AdmissionOutcome:
@@ -52,9 +69,9 @@ def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> A
     if same is not None:
         return AlreadyAdmitted(same)
     tries = tx.tries_of(environment, binding.airflow.task_key)
-    for earlier in tries:
-        if earlier.state in attempts.LIVE and earlier.binding.airflow.try_number < binding.airflow.try_number:
-            return EarlierTryLives(earlier)
+    earlier = _live_earlier_try(tries, binding)
+    if earlier is not None:
+        return EarlierTryLives(earlier)
     workload = tx.workload(binding.occurrence_id, binding.workload_id)
     if workload is None:
         return _no_workload(binding)
@@ -63,6 +80,22 @@ def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> A
     if occurrence.state is not OccurrenceState.ACTIVE:
         return _handed_over(binding, occurrence)
     return _decide(tx, environment, binding, occurrence, workload, tries)
+
+
+def holders(tx: LedgerTransaction, binding: AttemptBinding) -> tuple[Attempt, ...]:
+    """Return who keeps this one out: live writers of what it writes or reads, running readers of what it writes."""
+    workload = tx.workload(binding.occurrence_id, binding.workload_id)
+    if workload is None:
+        return ()
+    writers = tx.live_writers(set(workload.writes) | set(workload.reads))
+    readers = tx.running_readers(workload.writes)
+    return tuple({one.attempt_id: one for one in (*writers, *readers)}.values())
+
+
+def _live_earlier_try(tries: Sequence[Attempt], binding: AttemptBinding) -> Attempt | None:
+    number = binding.airflow.try_number
+    live = (one for one in tries if one.state in attempts.LIVE and one.binding.airflow.try_number < number)
+    return next(live, None)
 
 
 def _decide(
@@ -111,7 +144,7 @@ def _busy_if_time_can_help(
 ) -> Refused | Busy:
     if refused.problem.reason == attempts.NO_LIVE_WRITER.name:
         stuck = [one for one in writers if one.state is AttemptState.COMMIT_UNKNOWN]
-        return _unknown_holder(new, stuck[0]) if stuck else _held(new, writers[0])
+        return unknown_holder(str(new), stuck[0]) if stuck else _held(new, writers[0])
     if refused.problem.reason == attempts.NO_RUNNING_READER.name:
         return _held(new, readers[0])
     return refused
@@ -127,10 +160,11 @@ def _held(new: Attempt, holder: Attempt) -> Busy:
     )
 
 
-def _unknown_holder(new: Attempt, holder: Attempt) -> Refused:
+def unknown_holder(subject: str, holder: Attempt) -> Refused:
+    """Return the refusal that a COMMIT_UNKNOWN attempt is for whoever wants its slots: time will not lift it."""
     return refuse(
         "holder_commit_unknown",
-        str(new),
+        subject,
         found=f"{holder}, which keeps its slots until somebody settles it",
         allowed="slots whose last writer has a known outcome",
         next_command=f"dpone attempt reconcile {holder.attempt_id}",
@@ -177,6 +211,12 @@ def _no_workload(binding: AttemptBinding) -> Refused:
     )
 
 
-def slots_of(attempt: Attempt) -> tuple[SlotId, ...]:
-    """Return every slot that an attempt touches, in id order."""
-    return tuple(sorted({slot for slot, _ in attempt.writes} | set(attempt.reads)))
+def earlier_try_lives(earlier: Attempt, why: Problem) -> Busy:
+    """Return that an earlier try of the same task could not be ended yet."""
+    return busy(
+        EARLIER_TRY_LIVES,
+        f"task {earlier.binding.airflow.task_id} of run {earlier.binding.airflow.run_id}",
+        holder=f"{earlier}, which could not be ended: {why}",
+        allowed="a task whose earlier tries have ended",
+        next_command=f"wait, or `dpone recover --attempt {earlier.attempt_id}`",
+    )

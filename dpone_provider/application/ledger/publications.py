@@ -5,17 +5,28 @@ from __future__ import annotations
 from dpone_provider.application.ledger.gates import required_attempt
 from dpone_provider.application.ports.ledger import LedgerTransaction, Lock
 from dpone_provider.domain import publication as publications
+from dpone_provider.domain.gate import NOT_YET_CLOSING, GateState
+from dpone_provider.domain.guards import unmet
 from dpone_provider.domain.identity import AttemptId
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.domain.publication import Publication, PublicationState
 
 
 def intend(tx: LedgerTransaction, new: Publication) -> Publication | Refused:
-    """Nothing → INTENDED, with both identities and the verb journaled before anything is created."""
+    """Nothing → INTENDED, with both identities and the verb journaled before anything is created.
+
+    Refused once the attempt's service is barred or its login is closing: whoever ends the attempt may have read already
+    that nothing was intended.
+    """
     attempt = required_attempt(tx, new.attempt_id, Lock.UPDATE)
     standing = tx.publication(new.attempt_id, Lock.NONE)
     if standing == new:
         return standing
+    gate = tx.gate(new.attempt_id, new.service_id, Lock.NONE)
+    still_open = gate is None or gate.state in (GateState.JOURNALED, GateState.READY)
+    ending = unmet(str(new), (NOT_YET_CLOSING, still_open, gate))
+    if ending is not None:
+        return ending
     decided = publications.intend(new, attempt=attempt, unresolved=tx.unresolved_publication(new.slot_id))
     if isinstance(decided, Publication):
         tx.add_publication(decided)

@@ -12,7 +12,7 @@ from dpone_provider.domain import attempt as attempts
 from dpone_provider.domain.attempt import Attempt, AttemptState, Proof, ProofKind
 from dpone_provider.domain.gate import Gate
 from dpone_provider.domain.identity import AttemptId, digest_of
-from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.outcomes import Failure, Refused
 from dpone_provider.domain.publication import PublicationState
 
 
@@ -21,7 +21,8 @@ class Verdict:
     """What was observed of an attempt after its gates were CLOSED.
 
     ``evidence`` is the proof document's canonical bytes; ``names_gates`` the principals whose closing it followed.
-    ``publication`` is the outcome for its publication, None where the workload has none.
+    ``publication`` is the outcome for its publication, None where the workload has none. ``because`` is for the message
+    only: what kept it from succeeding, as far as the observer knows.
     """
 
     outcome: AttemptState
@@ -29,6 +30,7 @@ class Verdict:
     names_gates: tuple[str, ...]
     publication: PublicationState | None = None
     staged_object_gone: bool = False
+    because: Failure | None = None
 
 
 Decision = Callable[[Attempt, tuple[Gate, ...], Proof], Attempt | Refused]
@@ -45,8 +47,13 @@ def seal(tx: LedgerTransaction, attempt_id: AttemptId, verdict: Verdict) -> Atte
 
 
 def reconcile(tx: LedgerTransaction, attempt_id: AttemptId, verdict: Verdict) -> Attempt | Refused:
-    """COMMIT_UNKNOWN → SUCCEEDED | FAILED, by evidence or by an operator's recorded judgement."""
+    """COMMIT_UNKNOWN → SUCCEEDED | FAILED, by evidence or by an operator's recorded judgement.
+
+    An attempt that has come to this very outcome is returned as it stands.
+    """
     attempt = required_attempt(tx, attempt_id, Lock.UPDATE)
+    if attempt.state is verdict.outcome and attempt.state is not AttemptState.COMMIT_UNKNOWN:
+        return attempt
     return _end(
         tx,
         attempt,

@@ -34,6 +34,8 @@ from dpone_provider.domain.publication import Publication
 from dpone_provider.domain.slot import Claim, Slot
 
 Result = TypeVar("Result")
+ANSWER_LOST = "ledger_answer_lost"
+"""The reason of the one Unknown after which the transaction may have been committed."""
 
 
 class Lock(StrEnum):

@@ -1,0 +1,33 @@
+"""Whether the database that an attempt writes still is the one in which its slots were registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpone_provider.application.admission_rules import require_enrolled_as_pinned
+from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ports.catalog import PhysicalCatalog
+from dpone_provider.application.ports.ledger import Ledger
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.documents.connection_registry import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetStanding:
+    """One target, as the attempt's own deployment pins it."""
+
+    connection: Connection
+    catalog: PhysicalCatalog
+    ledger: Ledger
+
+    def require_unchanged(self, deadline: Deadline) -> None:
+        """Read incarnation, enrolment and gate again, and compare them with what the request was made of (I13).
+
+        Raises:
+            DponeError: Refused when something changed, Unknown when it cannot be read. Nothing was changed.
+        """
+        authority = settled(self.ledger.authority())
+        enrolment = settled(self.catalog.enrolment())
+        # Taken after the mark was read: whoever raised it had taken a lower number of this ledger.
+        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
+        require_enrolled_as_pinned(self.connection, enrolment, authority, sequence)
