@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from dpone_provider.domain.identity import AirflowTry, Digest, OccurrenceId
-from dpone_provider.domain.outcomes import DponeError, fail
+from dpone_provider.domain.outcomes import Busy, DponeError, fail
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -62,8 +62,13 @@ class DponeWorkloadOperator(BaseOperator):
         from dpone_provider.airflow.configuration import task_settings
         from dpone_provider.airflow.outcomes import concluded
 
+        outcome = self._run(airflow_try(context))
+        if isinstance(outcome, Busy):
+            self.log.warning("%s", outcome.problem)
         visits = int(context.get("task_reschedule_count") or 0)
-        return concluded(self._run(airflow_try(context)), visits, task_settings())
+        returned = concluded(outcome, visits, task_settings())
+        self.log.info("%s", returned)
+        return returned
 
     def on_kill(self) -> None:
         """Unwind what is executing: Airflow calls this from its SIGTERM handler, in the main thread, within `execute`.

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpone_provider.adapters.process.runner import GuardedChildren
+from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.application.ports.process import ChildCommand
+from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import AirflowTry, Digest, OccurrenceId
 from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Problem, Refused, Unknown
@@ -186,6 +194,60 @@ def test_a_signal_to_end_unwinds_the_execution_and_the_attempt_is_closed(
         signal.signal(signal.SIGTERM, before)
     assert str(dag_run.state) == state
     assert [tried.try_number for tried in runtime.closed] == list(range(1, tries + 1))
+
+
+@dataclass(slots=True)
+class WorkingRuntime:
+    """Runs a child that ignores SIGTERM, and is told to end a moment after the child has begun."""
+
+    left_after: float = 0.0
+    exit_code: int | None = None
+
+    def run_workload(
+        self, occurrence_id: OccurrenceId, deployment_id: Digest, workload_id: str, tried: AirflowTry
+    ) -> Outcome:
+        program = "import os, signal, time; signal.signal(15, signal.SIG_IGN);"
+        program += "os.write(int(os.environ['DPONE_EVENTS_FD']), b'{}\\n'); time.sleep(600)"
+        command = ChildCommand(
+            argv=(sys.executable, "-c", program),
+            environment={},
+            secret_environment={},
+            standard_input=None,
+            directory=Path("/"),
+        )
+        told_at = 0.0
+        try:
+            with GuardedChildren().start(command, Deadline.after(SystemClock(), 600)) as child:
+                events = child.events()
+                next(events)
+                told_at = time.monotonic()
+                threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+                for _ in events:
+                    raise AssertionError("the child ended by itself")
+        except DponeError as error:
+            self.left_after, self.exit_code = time.monotonic() - told_at, child.exit_code()
+            return error.failure
+        raise AssertionError("SIGTERM did not unwind the execution")
+
+
+def test_a_signal_to_end_leaves_no_child_within_the_five_seconds_of_airflow(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpone_provider.airflow import operators
+    from dpone_provider.airflow.configuration import cache_place
+    from dpone_provider.airflow.loader import load_dags
+
+    runtime = WorkingRuntime()
+    monkeypatch.setattr(operators, "open_runtime", lambda told: runtime)
+    cache.point(built(tasks=1, retries=0, name="working"))
+    (dag,) = load_dags(cache_place()).values()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert str(dag.test().state) == "failed"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert runtime.exit_code == -signal.SIGKILL
+    assert runtime.left_after < 5.0
 
 
 def test_missing_settings_fail_for_good(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
