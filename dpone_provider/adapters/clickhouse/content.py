@@ -8,19 +8,23 @@ from typing import Final
 from dpone_provider.adapters.clickhouse.reader import ClickHouseReader
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer
 from dpone_provider.application.ports.tables import Bounds, StagedContent
+from dpone_provider.application.ports.time import Deadline
 from dpone_provider.columnar.content_digest import ContentHasher
 from dpone_provider.domain.identity import Relation
+from dpone_provider.domain.outcomes import DponeError, Failed, fail
 from dpone_provider.domain.schema.tables import Column
 
 READ_BACK_ROWS: Final = 65_536
 _UNBOUNDED: Final = 2**63
 
 
-def content_of(server: ClickHouseServer, relation: Relation, columns: Sequence[Column]) -> StagedContent:
+def content_of(
+    server: ClickHouseServer, relation: Relation, columns: Sequence[Column], deadline: Deadline
+) -> StagedContent:
     """Read the whole table and return what stands there.
 
     Raises:
-        DponeError: as ``ClickHouseReader``.
+        DponeError: as ``ClickHouseReader``; Failed when the deadline passes.
     """
     bounds = Bounds(max_rows=_UNBOUNDED, max_bytes=_UNBOUNDED, batch_rows=READ_BACK_ROWS)
     hasher = ContentHasher(columns)
@@ -29,4 +33,16 @@ def content_of(server: ClickHouseServer, relation: Relation, columns: Sequence[C
         for batch in snapshot.batches():
             hasher.update(batch)
             size += batch.nbytes
+            if deadline.passed():
+                raise DponeError(_too_late(relation, hasher.digest.rows, snapshot.rows))
     return StagedContent(rows=hasher.digest.rows, bytes=size, content_digest=str(hasher.digest))
+
+
+def _too_late(relation: Relation, read: int, rows: int) -> Failed:
+    return fail(
+        "deadline_passed",
+        f"ClickHouse table {relation}",
+        found=f"{read} of {rows} rows read back when the time was up",
+        allowed="a read-back within the execution time",
+        next_command="retry; raise the execution time-out if it repeats",
+    )

@@ -85,7 +85,7 @@ class ClickHousePublisher:
     def verify(self, job: PublishJob, claimed: StagedContent, deadline: Deadline) -> StagedContent | Failed | Unknown:
         """Read the staged table, which nobody can write any more, and compare it with what the worker claimed."""
         try:
-            found = content_of(self._server, job.staged, job.declared.columns)
+            found = content_of(self._server, job.staged, job.declared.columns, deadline)
         except DponeError as error:
             return fail(
                 "staged_content_unreadable",

@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import clickhouse_connect
 from clickhouse_connect.driver import exceptions
 from clickhouse_connect.driver.httpclient import HttpClient
+from clickhouse_connect.driver.httputil import get_pool_manager
 from clickhouse_connect.driver.summary import QuerySummary
 from urllib3 import Timeout
 
@@ -152,14 +153,14 @@ def _connect(server: ClickHouseServer) -> HttpClient:
         port=endpoint.port,
         username=server.credential.user,
         password=server.credential.password.reveal(),
-        verify=endpoint.tls is not TlsMode.TRUST,
         compress=False,
         query_retries=0,
         connect_timeout=int(server.connect_seconds) or 1,
         send_receive_timeout=int(server.statement_seconds) or 1,
         show_clickhouse_errors="scrub",
         autogenerate_session_id=False,
-        dedicated_pool=True,
+        # A pool of our own: sockets that nobody shares, and never a proxy that the environment names.
+        pool_mgr=get_pool_manager(verify=endpoint.tls is not TlsMode.TRUST),
         client_name="dpone",
     )
     http = cast(HttpClient, client)

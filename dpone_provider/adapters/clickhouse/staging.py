@@ -77,7 +77,7 @@ class ClickHouseStagingWriter:
         """Send the last group and return what stands staged, by its own count and digest."""
         try:
             self._send()
-            return content_of(self._server, self._job.staged, self._job.declared.columns)
+            return content_of(self._server, self._job.staged, self._job.declared.columns, deadline)
         except DponeError as error:
             return self._failed(error.failure.problem)
         finally:

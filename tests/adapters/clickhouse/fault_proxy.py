@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One request: its query id (empty if none), and its statement or the first bytes of its body."""
+    """One request: its query id (empty if none), its statement or its body's first bytes, its path, and who sends it."""
 
     query_id: str
     statement: str
+    path: str
+    user: str
+    password: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,16 @@ class AnswerError:
     sent_on: bool = False
 
 
-Fault: TypeAlias = PassOn | LoseAnswer | LoseRequest | CutAnswer | AppendToAnswer | AnswerError
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendInstead:
+    """Send another statement (None: the same), as another user (None: the same), with one name put for another."""
+
+    statement: str | None = None
+    login: tuple[str, str] | None = None
+    renamed: tuple[str, str] = ("", "")
+
+
+Fault: TypeAlias = PassOn | SendInstead | LoseAnswer | LoseRequest | CutAnswer | AppendToAnswer | AnswerError
 Rule: TypeAlias = Callable[[Seen], Fault]
 
 
@@ -105,7 +118,14 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         query = parse_qs(urlsplit(self.path).query)
         statement = "".join(query.get("query", [])) or body[:2000].decode(errors="replace")
-        seen = Seen(query_id="".join(query.get("query_id", [])), statement=statement)
+        user, _, password = b64decode(self.headers.get("Authorization", "Basic ").split()[-1]).decode().partition(":")
+        seen = Seen(
+            query_id="".join(query.get("query_id", [])),
+            statement=statement,
+            path=self.path,
+            user=user,
+            password=password,
+        )
         proxy: FaultProxy = self.server.proxy  # type: ignore[attr-defined]
         proxy.seen.append(seen)
         fault = proxy.rule(seen)
@@ -113,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._hang_up()
         if isinstance(fault, AnswerError) and not fault.sent_on:
             return self._answer_error(fault)
-        status, headers, answer = self._ask(body)
+        status, headers, answer = self._ask(body, fault if isinstance(fault, SendInstead) else SendInstead())
         proxy.answered.append(len(answer))
         match fault:
             case LoseAnswer():
@@ -143,12 +163,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(parts)
 
-    def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _ask(self, body: bytes, instead: SendInstead) -> tuple[int, list[tuple[str, str]], bytes]:
+        old, new = instead.renamed
+        path = self.path.replace(old, new) if old else self.path
+        body = body.replace(old.encode(), new.encode()) if old else body
+        body = instead.statement.encode() if instead.statement is not None else body
         dropped = {"transfer-encoding", "content-length", "connection", "host"}
         headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
+        if instead.login is not None:
+            headers["Authorization"] = "Basic " + b64encode(":".join(instead.login).encode()).decode()
         connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream)  # type: ignore[attr-defined]
         try:
-            connection.request(self.command, self.path, body, headers)
+            connection.request(self.command, path, body, headers)
             answer = connection.getresponse()
             kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in dropped]
             return answer.status, kept, answer.read()

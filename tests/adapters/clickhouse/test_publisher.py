@@ -120,6 +120,15 @@ def test_verification_finds_two_values_that_were_swapped(enrolled: Enrolled) -> 
     assert claimed.content_digest in found.problem.allowed
 
 
+def test_verification_is_bounded_by_its_deadline(enrolled: Enrolled) -> None:
+    refresh = Refresh.of(enrolled, table(enrolled.name()))
+    refresh.begin()
+    claimed = refresh.load([rows(1)])
+    found = refresh.publisher.verify(refresh.job, claimed, enrolled.deadline(0.0))
+    assert isinstance(found, Failed)
+    assert "when the time was up" in found.problem.found
+
+
 def test_verification_of_a_dropped_table_fails(enrolled: Enrolled) -> None:
     refresh = Refresh.of(enrolled, table(enrolled.name()))
     refresh.begin()
