@@ -45,5 +45,5 @@ def child_command(
         },
         secret_environment={SECRET_VARIABLE: credential.password},
         standard_input=Secret(json.dumps({**job, "work": str(work), "threads": threads})),
-        directory=work,
+        directory=directory,
     )

@@ -13,7 +13,7 @@ from dpone_provider.domain.identity import EngineKind, Relation
 from tests.adapters.dbt.projects import Bundled, bundled, write_project
 from tests.adapters.dbt.warehouse import Warehouse, build, warehouse
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 LONG = "a_model_whose_name_is_as_long_as_postgresql_lets_a_name_be_" + "0123"
 NEAR = "a_view_whose_name_is_just_long_enough_to_lose_its_last_" + "0"

@@ -25,7 +25,7 @@ from dpone_provider.domain.secret import Secret
 from tests.adapters.dbt.projects import Bundled
 
 STAGE = Path(__file__).with_name("stage.sql")
-SECONDS = 120.0
+SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
