@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from dpone_provider.domain.attempt import AttemptState
 
@@ -89,3 +90,5 @@ def _with_catalog(catalog_agrees: bool | None) -> tuple[AttemptState, str]:
             return AttemptState.FAILED, "exit 0, but the catalog lacks a relation that was built"
         case None:
             return AttemptState.COMMIT_UNKNOWN, "exit 0, but the catalog could not be read"
+        case _:
+            assert_never(catalog_agrees)
