@@ -98,9 +98,11 @@ class SimulatedLedger:
             return _unreachable(name)
         if self.refusal is not None:
             return self.refusal
-        transaction = SimulatedTransaction(self.rows.copy(), lambda: next(self._numbers), self.held)
+        before = self.rows
+        transaction = SimulatedTransaction(before.copy(), lambda: next(self._numbers), self.held)
         try:
-            result = script(cast(LedgerTransaction, transaction))
+            with self.wire.in_one_step():
+                result = script(cast(LedgerTransaction, transaction))
             if isinstance(result, type_of_failure):
                 return cast(Failure, result)
             for settle in transaction.at_commit:
@@ -116,7 +118,8 @@ class SimulatedLedger:
             return _locked(name, error)
         finally:
             transaction.open = False
-        before, self.rows = self.rows, transaction.rows
+        assert self.rows is before, f"another transaction ran inside {name}"
+        self.rows = transaction.rows
         for effect in transaction.after_commit:
             effect()
         for check in CHECKS:
