@@ -237,8 +237,12 @@ def versions(adapter: str) -> list[list[str]]:
 
 
 def require_adapter(adapter: str) -> None:
-    """Refuse an adapter that is not installed, naming those that are."""
-    if find_spec(f"dbt.adapters.{adapter}") is None:
+    """Refuse an adapter that is not installed, naming what is."""
+    try:
+        spec = find_spec(f"dbt.adapters.{adapter}")
+    except ModuleNotFoundError:  # no dbt at all
+        spec = None
+    if spec is None:
         found = sorted(dist.name for dist in metadata.distributions() if dist.name.startswith("dbt-"))
         raise Refusal("dbt_adapter_missing", f"dbt-{adapter} is not installed beside {', '.join(found) or 'nothing'}")
 

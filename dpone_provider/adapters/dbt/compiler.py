@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from dpone_provider.adapters.dbt.interpreter import dbt_python, usable
+from dpone_provider.adapters.dbt.interpreter import VARIABLE, dbt_python, usable
 from dpone_provider.adapters.dbt.profile import ADAPTERS, unsupported
 from dpone_provider.adapters.dbt.rules import offences, refusal_of
 from dpone_provider.adapters.dbt.surroundings import child_command
@@ -70,6 +70,14 @@ def _answer(
         case "compiled":
             manifest = Path(last["manifest"]).read_bytes()
             return _compiled(last, manifest, project, adapter, database)
+        case "refused" if last["reason"] == "dbt_adapter_missing":
+            return refuse(
+                "dbt_adapter_missing",
+                f"dbt project {project} on {adapter}",
+                found=last["message"],
+                allowed=f"dbt-{ADAPTERS[adapter]} installed for dbt's interpreter",
+                next_command=f"make env, or name an interpreter that has dbt-{ADAPTERS[adapter]} in {VARIABLE}",
+            )
         case "refused":
             return refuse(
                 str(last["reason"]),
