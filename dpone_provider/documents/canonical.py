@@ -80,13 +80,26 @@ def canonical_bytes(value: object) -> bytes:
     """
     for defect in defects(value):
         raise NotCanonical(defect)
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=dict)
-    return text.encode()
+    return _written(value).encode()
+
+
+def canonical_bytes_of_model(value: object) -> bytes:
+    """Return the canonical form of what a model gave: it holds no floats and no big integers by its own types.
+
+    Raises:
+        NotCanonical: a text in it is not in normal form C.
+    """
+    text = _written(value)
+    return text.encode() if text.isascii() else canonical_bytes(value)
 
 
 def canonical_digest(value: object) -> Digest:
     """Return the digest over the canonical form of ``value``."""
     return digest_of(canonical_bytes(value))
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=dict)
 
 
 def _integer_defects(value: int, path: Path) -> Iterator[Defect]:

@@ -25,7 +25,7 @@ class Part(BaseModel):
 
     def canonical_bytes(self) -> bytes:
         """Return the canonical form."""
-        return canonical.canonical_bytes(self.model_dump(mode="json"))
+        return canonical.canonical_bytes_of_model(self.model_dump(mode="json"))
 
 
 class Document(Part):

@@ -33,20 +33,23 @@ def read(model: type[AnyDocument], data: bytes, where: str, next_command: str = 
     or invalid field.
     """
     value = parse(data, where)
-    return value if isinstance(value, Refused) else document_of(model, value, where, next_command)
+    return value if isinstance(value, Refused) else document_of(model, value, where, next_command, data)
 
 
 def document_of(
-    model: type[AnyDocument], value: Json, where: str, next_command: str = RESTORE
+    model: type[AnyDocument], value: Json, where: str, next_command: str = RESTORE, data: bytes | None = None
 ) -> AnyDocument | Refused:
-    """Return the document in a value that was parsed already: strict JSON, or YAML restricted to the same."""
+    """Return the document in a value that was parsed already: strict JSON, or YAML restricted to the same.
+
+    ``data`` is the JSON text that ``value`` was parsed from, where there is one.
+    """
     found = schema_of(value, where)
     if isinstance(found, Refused):
         return found
     wanted: str = model.model_fields["schema_id"].default
     if found != wanted:
         return unknown_schema(found, where, (wanted,))
-    return validated(model, value, where, next_command)
+    return validated(model, value, where, next_command, data)
 
 
 def schema_of(value: Json, where: str) -> str | Refused:
@@ -73,10 +76,12 @@ def unknown_schema(found: str, where: str, known: tuple[str, ...]) -> Refused:
     return _refuse("unknown_document_schema", where, ("schema",), _shown(found), allowed, RESTORE)
 
 
-def validated(model: type[AnyPart], value: Json, where: str, next_command: str = RESTORE) -> AnyPart | Refused:
-    """Return ``value`` as a ``model``."""
+def validated(
+    model: type[AnyPart], value: Json, where: str, next_command: str = RESTORE, data: bytes | None = None
+) -> AnyPart | Refused:
+    """Return ``value`` as a ``model``; ``data`` as in ``document_of``."""
     try:
-        return model.model_validate_json(canonical_bytes(value), by_alias=True, by_name=False)
+        return model.model_validate_json(data or canonical_bytes(value), by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
         path = _path_in(value, details[0]["loc"], details[0]["type"])

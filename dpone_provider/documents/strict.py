@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from dpone_provider.documents.canonical import Path, defects, json_path
+from dpone_provider.documents.canonical import MAX_INTEGER, Path, defects, json_path
 from dpone_provider.domain.outcomes import Refused, refuse
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
 RESTORE: Final = "restore the file from where it was built, or build it again"
+_LONGEST: Final = len(str(-MAX_INTEGER))
 _BOM: Final = b"\xef\xbb\xbf"
 _BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
@@ -46,9 +47,9 @@ class _Mark:
 
 def parse(data: bytes, where: str, bounds: Bounds = DOCUMENT_BOUNDS) -> Json | Refused:
     """Return the value of ``data``, every part of which has a canonical form. ``where`` names the file in messages."""
-    value = _decode(data, where, bounds, _refused_float, _bounded_integer)
-    if isinstance(value, Refused):
-        return value
+    value = _decode(data, where, bounds, _Strict())
+    if isinstance(value, Refused) or (data.isascii() and b"\\u" not in data):
+        return value  # numbers were looked at one by one; ASCII text has one form
     for defect in defects(value):
         return _refusal("not_canonical_value", where, defect.path, defect.found, defect.allowed)
     return value
@@ -56,24 +57,68 @@ def parse(data: bytes, where: str, bounds: Bounds = DOCUMENT_BOUNDS) -> Json | R
 
 def parse_foreign(data: bytes, where: str, bounds: Bounds = FOREIGN_BOUNDS) -> Json | Refused:
     """Return the value of ``data`` written by another program."""
-    return _decode(data, where, bounds, float, int)
+    return _decode(data, where, bounds, _Foreign())
 
 
-def _decode(
-    data: bytes, where: str, bounds: Bounds, to_float: Callable[[str], Any], to_integer: Callable[[str], Any]
-) -> Json | Refused:
+class _Foreign:
+    """What the decoder asks for each object and number; remembers whether it met anything that has no value."""
+
+    met = False
+
+    def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Mark:
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        return self.mark("duplicate_key", f"the key {twice[:60]!a} twice", "each key once")
+
+    def number(self, text: str) -> float | _Mark:
+        return float(text)
+
+    def integer(self, text: str) -> int | _Mark:
+        return int(text)
+
+    def constant(self, text: str) -> _Mark:
+        return self.mark("not_canonical_value", text, "an integer; JSON has no such number")
+
+    def mark(self, reason: str, found: str, allowed: str) -> _Mark:
+        self.met = True
+        return _Mark(reason, found, allowed)
+
+
+class _Strict(_Foreign):
+    """The same for documents of ours: no floats, no big integers."""
+
+    def number(self, text: str) -> _Mark:
+        return self.mark("not_canonical_value", f"the number {text[:40]}", "an integer; write fractions as text")
+
+    def integer(self, text: str) -> int | _Mark:
+        # Longer ones are out of bounds whatever they are, and cost quadratic time to convert.
+        if len(text) <= _LONGEST and abs(value := int(text)) <= MAX_INTEGER:
+            return value
+        return self.mark("not_canonical_value", "an integer beyond 53 bits", "text for bigger ones")
+
+
+def _decode(data: bytes, where: str, bounds: Bounds, asked: _Foreign) -> Json | Refused:
     text = _text(data, where, bounds)
     if isinstance(text, Refused):
         return text
     try:
         value: Json = json.loads(
-            text, object_pairs_hook=_object, parse_float=to_float, parse_int=to_integer, parse_constant=_constant
+            text,
+            object_pairs_hook=asked.object,
+            parse_float=asked.number,
+            parse_int=asked.integer,
+            parse_constant=asked.constant,
         )
     except json.JSONDecodeError as error:
         place = f"{error.msg} at line {error.lineno}, column {error.colno}"
         return _refusal("not_json", where, (), place, "one JSON value and nothing after it")
     except ValueError as error:  # an integer of thousands of digits, from another program
         return _refusal("not_json", where, (), str(error)[:120], "numbers of ordinary length")
+    if not asked.met and len(data) <= 2 * bounds.max_values:  # a value takes two bytes, with what parts it
+        return value
     for count, (path, inner) in enumerate(_values(value, ())):
         if count >= bounds.max_values:
             return _refusal("too_many_values", where, path, f"more than {bounds.max_values} values", "fewer")
@@ -91,6 +136,8 @@ def _text(data: bytes, where: str, bounds: Bounds) -> str | Refused:
         text = data.decode()
     except UnicodeDecodeError as error:
         return _refusal("not_utf8", where, (), f"byte {data[error.start]:#04x} at offset {error.start}", "UTF-8")
+    if text.count("[") + text.count("{") <= bounds.max_depth:
+        return text
     deepest = depth = 0
     for bracket in _BRACKETS.findall(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
@@ -108,31 +155,6 @@ def _values(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _values(inner, (*path, index))
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Mark:
-    made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            break
-        seen.add(key)
-    return _Mark("duplicate_key", f"the key {key[:60]!a} twice", "each key once")
-
-
-def _refused_float(text: str) -> _Mark:
-    return _Mark("not_canonical_value", f"the number {text[:40]}", "an integer; write fractions as text")
-
-
-def _bounded_integer(text: str) -> int | _Mark:
-    # Longer ones are out of bounds whatever they are, and cost quadratic time to convert.
-    return int(text) if len(text) <= 20 else _Mark("not_canonical_value", "an integer beyond 53 bits", "text")
-
-
-def _constant(text: str) -> _Mark:
-    return _Mark("not_canonical_value", text, "an integer; JSON has no such number")
 
 
 def _refusal(reason: str, where: str, path: Path, found: str, allowed: str) -> Refused:

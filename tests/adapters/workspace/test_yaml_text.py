@@ -70,7 +70,7 @@ n:
         ("[" * 1000, "not_yaml"),
         ("a: e\u0301\n", "not_canonical_value"),
         ("a: 99999999999999999\n", "not_canonical_value"),
-        ("1: a\n", "not_canonical_value"),
+        ("1: a\n", "not_yaml"),
         (b"a: \xff\n", "not_utf8"),
         (b"a: 1\n#" + b" " * MAX_BYTES, "document_too_large"),
     ],
