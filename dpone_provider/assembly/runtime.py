@@ -16,7 +16,7 @@ from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.activation import CompositionActivationCoordinator
-from dpone_provider.application.attempt import AttemptReport, AttemptRunner
+from dpone_provider.application.attempt import AttemptReport, AttemptRunner, Workload
 from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger.calls import require, settled
@@ -78,9 +78,17 @@ class Runtime:
     # running
 
     def run_workload(
-        self, occurrence_id: OccurrenceId, deployment_id: Digest, workload_id: str, tried: AirflowTry
+        self,
+        occurrence_id: OccurrenceId,
+        deployment_id: Digest,
+        workload_id: str,
+        tried: AirflowTry,
+        as_: Callable[[Workload], Workload] = lambda real: real,
     ) -> AttemptReport | Failure:
-        """Run one attempt of one workload of one deployment, from admission to seal."""
+        """Run one attempt of one workload of one deployment, from admission to seal.
+
+        ``as_`` may put something in the workload's place: what a measurement or a fault needs.
+        """
         parent = self.cache.read(self.settings.environment, deployment_id)
         if not isinstance(parent, Parent):
             return parent
@@ -99,7 +107,7 @@ class Runtime:
                 workload = self._maker().make(parent, workload_id, Path(directory))
             except DponeError as error:
                 return error.failure
-            return self._runner().run(self.settings.environment, binding, workload)
+            return self._runner().run(self.settings.environment, binding, as_(workload))
 
     def observer_of(self, attempt: Attempt) -> OutcomeObserver:
         """Return who decides an attempt of any occurrence, from its own deployment in the cache.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from dpone_provider.adapters.process.dumpable import forbid_inspection
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.failure_codec import to_json
 from dpone_provider.application.load import Source, Worker
@@ -24,6 +25,7 @@ MAX_JOB_BYTES = 16 * 1024 * 1024
 
 def main() -> int:
     """Run one job; return the exit code."""
+    forbid_inspection()
     clock = SystemClock()
     with os.fdopen(int(os.environ[EVENTS_FD]), "wb", buffering=0) as events:
         channel = PipeChannel(events, sys.stdin.fileno())
