@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpone_provider.application.admission import Admission
+from dpone_provider.application.admission import Admission, slot_name
 from dpone_provider.application.drain import Drain, unresolved_attempt
 from dpone_provider.application.ledger import promotion, retirement
 from dpone_provider.application.ledger.calls import require, settled
@@ -51,15 +51,8 @@ class CompositionActivationCoordinator:
         return require(self.ledger, "read", lambda tx: _view(tx, environment), self._deadline())
 
     def owned_slots(self, occurrence_id: OccurrenceId) -> dict[SlotId, str]:
-        """Return the slots that an occurrence owns now, with their names."""
-        return require(
-            self.ledger,
-            "read",
-            lambda tx: {
-                slot.slot_id: str(slot.relation) for slot in tx.slots(tx.slots_owned_by(occurrence_id), Lock.NONE)
-            },
-            self._deadline(),
-        )
+        """Return the slots that an occurrence owns now, with their names for a person."""
+        return require(self.ledger, "read", lambda tx: _owned_names(tx, occurrence_id), self._deadline())
 
     def request(self, admission: Admission, predecessor_id: OccurrenceId | None) -> Occurrence:
         """Enter the immutable request and its claims.
@@ -121,7 +114,9 @@ class CompositionActivationCoordinator:
             lambda tx: promotion.prepare(tx, occurrence_id, _receipt_writer(request)),
             self._deadline(),
         )
-        prepared = require(self.ledger.afresh(), "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline())
+        prepared = require(
+            self.ledger.afresh(), "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline()
+        )
         self._raise_marks(enrolments, parent)
         return prepared
 
@@ -205,6 +200,14 @@ class CompositionActivationCoordinator:
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self.clock, LEDGER_SECONDS)
+
+
+def _owned_names(tx: LedgerTransaction, occurrence_id: OccurrenceId) -> dict[SlotId, str]:
+    names: dict[SlotId, str] = {}
+    for slot in tx.slots(tx.slots_owned_by(occurrence_id), Lock.NONE):
+        incarnation = tx.incarnation(slot.incarnation_id, Lock.NONE)
+        names[slot.slot_id] = str(slot.relation) if incarnation is None else slot_name(incarnation, slot)
+    return names
 
 
 def _view(tx: LedgerTransaction, environment: str) -> LedgerView:

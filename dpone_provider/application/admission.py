@@ -108,10 +108,15 @@ class Admission:
             for landing in self.landings
         )
 
-    def request_slots(self) -> tuple[Slot, ...]:
-        """Return every slot that the parent writes, in no order of importance."""
+    def slot_names(self) -> dict[SlotId, str]:
+        """Return every slot that the parent writes, with its name for a person."""
         written = {one for slots in self.writes.values() for one in slots}
-        return tuple(slot for target in self.targets.values() for slot in _slots(target) if slot.slot_id in written)
+        return {
+            slot.slot_id: slot_name(target.incarnation, slot)
+            for target in self.targets.values()
+            for slot in _slots(target)
+            if slot.slot_id in written
+        }
 
     def request(
         self, occurrence_id: OccurrenceId, predecessor_id: OccurrenceId | None
@@ -232,6 +237,11 @@ class Admitter:
             return tuple((slot, tx.occurrence(OccurrenceId(str(slot.owner_id)), Lock.NONE)) for slot in owned)
 
         require_free_slots(admission.parent.environment, require(self.ledger, "read", read, deadline))
+
+
+def slot_name(incarnation: Incarnation, slot: Slot) -> str:
+    """Return ``kind database: schema.relation``: the same relation name may stand in several databases."""
+    return f"{incarnation.service.kind} {incarnation.database}: {slot.relation}"
 
 
 def _registered(incarnation_id: IncarnationId) -> Callable[[LedgerTransaction], tuple[Relation, ...]]:

@@ -201,7 +201,7 @@ class Promotion:
     def _plan(
         self, order: PromotionOrder, parent: Parent, admission: Admission, view: LedgerView, steps: Steps
     ) -> PromotionReport:
-        new = {slot.slot_id: str(slot.relation) for slot in admission.request_slots()}
+        new = admission.slot_names()
         old = self.coordinator.owned_slots(view.holder.occurrence_id) if view.holder else {}
         live = self.coordinator.drain.live(view.holder.occurrence_id) if view.holder else ()
         before = self._dags_of(order, view.holder)
