@@ -19,7 +19,7 @@ from dpone_provider.domain.slot import Slot
 class ObservedIncarnation:
     """One database of a request, and the relation classes that were registered when it was observed.
 
-    ``slots`` are written by the request's workloads and get claimed; ``read_only`` are read by them and only registered.
+    ``slots`` are written by the request's workloads and get claimed; ``read_only`` are read by them, only registered.
     """
 
     incarnation: Incarnation

@@ -16,10 +16,13 @@ from dpone_provider.domain.secret import Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildCommand:
-    """What to run. ``environment`` is the whole environment, nothing is inherited; ``secret_environment`` joins it and
-    is never logged. ``standard_input`` is the first line sent to the child (JSON, may hold secrets); the pipe stays
-    open for later answers. ``user`` is another uid to run under, or None; it is given ``directory`` with all in it. ``masked``:
-    secrets beyond the environment's that must not appear in the log, whatever the child prints."""
+    """What to run.
+
+    ``environment`` is the whole environment, nothing is inherited; ``secret_environment`` joins it and is never logged.
+    ``standard_input`` is the first line sent to the child (JSON, may hold secrets); the pipe stays open for later
+    answers. ``user`` is another uid to run under, or None; it is given ``directory`` with all in it. ``masked`` are
+    secrets beyond the environment's that must not appear in the log, whatever the child prints.
+    """
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -36,8 +39,8 @@ class ChildProcess(Protocol):
     def events(self) -> Iterator[Mapping[str, object]]:
         """Yield the JSON objects of its event pipe as they come; lines of its own output go to the log.
 
-        Ends when the child has ended, so that ``exit_code`` is then known; an incomplete last line is dropped, and after
-        a line that is no JSON object nothing more is read.
+        Ends when the child has ended, so that ``exit_code`` is then known; an incomplete last line is dropped, and
+        after a line that is no JSON object nothing more is read.
         """
 
     def answer(self, message: Mapping[str, object]) -> None:
