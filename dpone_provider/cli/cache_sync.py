@@ -17,6 +17,16 @@ from dpone_provider.domain.exit_codes import ExitCode
 from dpone_provider.domain.identity import Digest, short
 from dpone_provider.domain.outcomes import Refused, refuse
 
+NOTE_LENGTH = 1000
+
+
+def _note(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return the note, None for an empty one (an unset variable); too long a one is refused before anything is done."""
+    note = (value or "").strip()
+    if len(note) > NOTE_LENGTH:
+        raise click.BadParameter(f"{len(note)} characters; allowed: {NOTE_LENGTH}", context, parameter)
+    return note or None
+
 
 @click.group()
 def airflow() -> None:
@@ -49,7 +59,9 @@ def airflow() -> None:
 )
 @click.option("--expect-current", metavar="ID|absent", help="Refuse unless this deployment or occurrence is current.")
 @click.option("--drain-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds.")
-@click.option("--promoted-by", help="A note for the pointer and the audit line; no evidence of anything.")
+@click.option(
+    "--promoted-by", callback=_note, help="A note for the pointer and the audit line; no evidence of anything."
+)
 @click.option("--plan", is_flag=True, help="Stop after observing: say what would move; nothing is written.")
 @click.option(
     "--desired",

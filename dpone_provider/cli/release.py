@@ -10,6 +10,7 @@ import click
 
 from dpone_provider.application.build import BuiltDeployment, build
 from dpone_provider.application.compile import CompiledWorkspace, compile_workspace
+from dpone_provider.application.compile_parts import Pinned
 from dpone_provider.application.compose import ComposedRelease, compose
 from dpone_provider.application.release import release_workspace
 from dpone_provider.cli.output import Output, format_option
@@ -107,8 +108,15 @@ def _compiled_json(done: CompiledWorkspace, out: Path) -> dict[str, Any]:
 def _compiled_text(done: CompiledWorkspace, out: Path) -> str:
     lines = [f"workspace {done.workspace} compiled to {out}"]
     lines += [f"  {name}" for name in _compiled_json(done, out)["workloads"]]
-    lines += [f"  {pinned}" for pinned in done.pinned]
+    lines += [line for pinned in done.pinned for line in _pinned_lines(pinned)]
     return "\n".join((*lines, f"next: dpone compose {out} --out RELEASE"))
+
+
+def _pinned_lines(pinned: Pinned) -> list[str]:
+    """Return what a transfer was pinned to; nothing of it is read or guessed again when it runs."""
+    columns = ", ".join(f"{one.name} {one.type}{'' if one.nullable else ' not null'}" for one in pinned.columns)
+    key = f"key {', '.join(pinned.key)}" if pinned.key else "no key"
+    return [f"columns of {pinned.workload_id}, from {pinned.came_from}:", f"  {columns}; {key}"]
 
 
 def _composed_json(done: ComposedRelease, out: Path) -> dict[str, Any]:

@@ -15,11 +15,13 @@ _SECONDS: Final = 20
 def commit_of(root: Path) -> str | None:
     """Return the commit whose files stand under ``root``, or None: no git, no repository, or files that differ from it.
 
-    Ignored files do not count. A git that does not answer counts as none: the tree's digest is what identifies it.
+    Ignored files do not count; where all are, no commit holds any of them. A git that does not answer counts as none:
+    the tree's digest is what identifies it.
     """
     head = _git(root, "rev-parse", "--verify", "HEAD")
     changes = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
-    if head is None or changes is None or changes.strip() or not _COMMIT.fullmatch(head.strip()):
+    kept = _git(root, "ls-tree", "--name-only", "HEAD", "--", ".")
+    if head is None or changes is None or changes.strip() or not kept or not _COMMIT.fullmatch(head.strip()):
         return None
     return head.strip()
 

@@ -87,6 +87,14 @@ def test_a_commit_is_known_only_while_the_files_are_its(root: Path) -> None:
     assert DISK.commit(root) is None
 
 
+def test_a_workspace_that_git_ignores_is_of_no_commit(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("/.dpone/\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    assert DISK.commit(Workspace(tmp_path / ".dpone" / "workspace").write().root) is None
+
+
 def test_a_directory_is_written_whole_and_replaced_whole(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
     assert DISK.write(out, {"marker": b"1", "a/b": b"2"}, "marker") is None
