@@ -44,7 +44,8 @@ def decide(
     """Decide from (node id, status) events in order.
 
     ``exit_code`` is None when dbt was cut off; ``catalog_agrees`` is None when the catalog could not be read.
-    A selected node without events counts as in flight once the secret was delivered.
+    A selected node without events counts as in flight once the secret was delivered, unless dbt ended by itself: then
+    only one that it had started does.
     """
     last: Mapping[str, str] = dict(events)
     ids = {node.node_id for node in expected}
@@ -53,8 +54,9 @@ def decide(
     open_nodes = tuple(sorted(ids - set(good) - set(bad)))
     unexpected = tuple(sorted(set(last) - ids))
     whole = {node.node_id for node in expected if node.rebuilt_whole}
+    in_doubt = {one for one in open_nodes if exit_code is None or one in last}
     outcome, because = _outcome(
-        delivered, exit_code, catalog_agrees, bool(bad), open_nodes, set(open_nodes) <= whole, unexpected
+        delivered, exit_code, catalog_agrees, bool(bad), open_nodes, in_doubt <= whole, unexpected
     )
     return DbtVerdict(outcome=outcome, good=good, bad=bad, in_flight=open_nodes, unexpected=unexpected, because=because)
 
@@ -65,7 +67,7 @@ def _outcome(
     catalog_agrees: bool | None,
     some_bad: bool,
     open_nodes: Sequence[str],
-    open_rebuilt_whole: bool,
+    doubt_rebuilt_whole: bool,
     unexpected: Sequence[str],
 ) -> tuple[AttemptState, str]:
     if not delivered:
@@ -73,7 +75,7 @@ def _outcome(
     complete = not open_nodes and not unexpected and not some_bad
     if exit_code == 0 and complete:
         return _with_catalog(catalog_agrees)
-    if open_nodes and exit_code is None and not open_rebuilt_whole:
+    if not doubt_rebuilt_whole:
         return AttemptState.COMMIT_UNKNOWN, "cut off while a node was in flight that a next run does not rebuild whole"
     if unexpected:
         return AttemptState.COMMIT_UNKNOWN, "dbt ran nodes that the pack does not select"

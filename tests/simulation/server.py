@@ -112,6 +112,8 @@ class SimulatedServer:
     ledger: SimulatedLedger | None = None
     folds_case: bool = False
     reachable: bool = True
+    outage: str = "does not answer"
+    """What is said of it while it is not reachable."""
     sees_all: bool = True
     tables: dict[Relation, StoredTable] = field(default_factory=dict)
     receipts: dict[AttemptId, ReceiptRow] = field(default_factory=dict)
@@ -153,7 +155,7 @@ class SimulatedServer:
             ConnectionLost: it is not.
         """
         if not self.reachable:
-            raise ConnectionLost(f"{self.kind} {self.database} does not answer")
+            raise ConnectionLost(f"{self.kind} {self.database} {self.outage}")
 
     def sessions_of(self, login: str) -> list[ServerSession]:
         """Return the open sessions of a login."""
