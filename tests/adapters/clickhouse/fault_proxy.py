@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One request: its query id (empty if none), its statement or its body's first bytes, its path, and who sends it."""
+    """One request: its query id (empty if none), its statement or body's first bytes, its path, its sender."""
 
     query_id: str
     statement: str

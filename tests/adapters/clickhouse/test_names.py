@@ -34,7 +34,7 @@ def test_the_server_reads_a_quoted_name_as_the_name(enrolled: Enrolled, name: st
 
 
 @pytest.mark.lab
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(st.text(st.characters(blacklist_categories=["Cs"])))
 def test_a_literal_is_read_as_the_text(enrolled: Enrolled, text: str) -> None:
     assert enrolled.ask(f"SELECT {text_literal(text)}") == [(text,)]
