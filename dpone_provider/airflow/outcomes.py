@@ -19,11 +19,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Never, assert_never
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
-from airflow.sdk.exceptions import AirflowRescheduleException
 
 from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.ledger.admission import NOT_ADMITTED
 from dpone_provider.domain.outcomes import Busy, Failed, Failure, Refused, StateChange, Unknown
+
+try:
+    from airflow.sdk.exceptions import AirflowRescheduleException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowRescheduleException
 
 if TYPE_CHECKING:
     from dpone_provider.airflow.configuration import TaskSettings

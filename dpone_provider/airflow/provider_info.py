@@ -60,9 +60,7 @@ OPTIONS: Final = MappingProxyType(
             "How often a task whose slots stay busy frees its worker and comes again, before the try fails. No retry"
             " is used up by it.\n",
         ),
-        "busy_reschedule_seconds": _option(
-            "float", "60", "60", "Seconds between two such visits (Airflow 3.3 or later; older ones come at once).\n"
-        ),
+        "busy_reschedule_seconds": _option("float", "60", "60", "Seconds between two such visits.\n"),
         "retry_delay_seconds": _option(
             "float", "30", None, "Seconds before a failed task's next try. Empty: Airflow's own default.\n"
         ),

@@ -26,7 +26,7 @@ BUNDLES = [
     },
     {"name": "versioned", "classpath": "dpone_provider.airflow.bundle.DponeDagBundle", "kwargs": {}},
 ]
-VARIABLES = {
+AIRFLOWS = {
     "AIRFLOW_HOME": str(HOME),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
@@ -36,11 +36,13 @@ VARIABLES = {
     "AIRFLOW__DPONE__RETRY_DELAY_SECONDS": "0",
     "AIRFLOW__DPONE__BUSY_RESCHEDULE_SECONDS": "0",
     "AIRFLOW__DPONE__BUSY_RESCHEDULES": "2",
+}
+VARIABLES = {
     "DPONE_CACHE_ROOT": str(HOME / "cache"),
     "DPONE_ENVIRONMENT": ENVIRONMENT,
     "DPONE_AUTHORITY_CONNECTION_REF": "env:DPONE_TEST_NO_AUTHORITY",
 }
-os.environ.update(VARIABLES)
+os.environ.update(AIRFLOWS)
 
 
 def pytest_sessionfinish() -> None:
@@ -60,6 +62,13 @@ def airflow_home() -> Path:
 
     initdb()
     return HOME
+
+
+@pytest.fixture(autouse=True)
+def _the_products_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only while a test runs: other suites have variables of their own."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

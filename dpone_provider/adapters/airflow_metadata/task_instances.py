@@ -74,7 +74,7 @@ def _by_supervisor(tried: AirflowTry) -> str | Unknown | None:
             dag_id=tried.dag_id, map_index=tried.map_index, task_ids=[tried.task_id], run_ids=[tried.run_id]
         )
         states: Mapping[str, Any] = by_run.get(tried.run_id, {})
-        if not states:
+        if not states and hasattr(RuntimeTaskInstance, "get_dag"):  # Airflow 3.3
             RuntimeTaskInstance.get_dag(tried.dag_id)
     # The second is what `dag.test()`, whose supervisor runs in the task's own process, lets through.
     except (AirflowRuntimeError, ServerResponseError) as error:
