@@ -58,7 +58,7 @@ def require_enrolled_as_pinned(
                 where,
                 found=f"authority {enrolment.authority_id}",
                 allowed=f"authority {authority.authority_id}",
-                next_command="use the authority that it is enrolled with; on a clone: `dpone control forget`",
+                next_command="use the authority that it is enrolled with; a clone is never put to use",
             )
         )
     if enrolment.authority_incarnation != authority.incarnation or enrolment.mark > ledger_sequence:
@@ -68,7 +68,7 @@ def require_enrolled_as_pinned(
                 where,
                 found=f"authority incarnation {enrolment.authority_incarnation}, mark {enrolment.mark}",
                 allowed=f"incarnation {authority.incarnation} and a mark of at most {ledger_sequence}",
-                next_command="dpone control readmit",
+                next_command="stop what writes there (docs: how-to-recover)",
             )
         )
     if enrolment.other_writers:

@@ -192,8 +192,7 @@ class FrontDoor:
                     f"service {service_id}",
                     found="no connection to it in this deployment's registry",
                     allowed=f"one of {', '.join(sorted(self.gates)) or 'none'}",
-                    next_command="use the cache that holds the attempt's own deployment; a service that is lost for"
-                    " good needs `dpone control bury SERVICE --because`",
+                    next_command="use the cache that holds the attempt's own deployment (docs: how-to-recover)",
                 )
             )
         return self.gates[service_id]

@@ -21,7 +21,7 @@ DO $body$
 BEGIN
     IF to_regnamespace('${control_schema}') IS NOT NULL THEN
         RAISE EXCEPTION 'the schema ${control_schema} exists already; nothing was changed'
-            USING ERRCODE = 'DP002', HINT = 'compare what is installed with `dpone control check`';
+            USING ERRCODE = 'DP002', HINT = 'compare what is installed with this file';
     END IF;
     IF current_setting('server_version_num')::int < 140000 THEN
         RAISE EXCEPTION 'PostgreSQL % is too old; allowed: 14 or later', current_setting('server_version')

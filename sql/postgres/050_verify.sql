@@ -3,7 +3,7 @@
 -- Who runs it: a superuser, in the enrolled database, whenever it is in doubt.
 -- Filled in before it is sent: ${control_schema} and ${controller_role} as in 010.
 -- It ends with the notice "dpone: all is as installed", or fails with SQLSTATE DP003 and everything that is not.
--- Function bodies are compared by `dpone control check`, which has the shipped ones.
+-- Function bodies are not compared: running 020 to 040 again installs the shipped ones anew.
 
 BEGIN READ ONLY;
 SET LOCAL search_path = pg_catalog, pg_temp;

@@ -119,7 +119,7 @@ def _not_enrolled(server: SimulatedServer) -> Refused:
         f"database {server.database}",
         found="no marker",
         allowed="an enrolled database",
-        next_command="dpone control enroll",
+        next_command="enrol it (docs: how-to-enrol-postgres)",
     )
 
 

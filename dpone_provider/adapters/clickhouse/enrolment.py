@@ -24,7 +24,7 @@ UNKNOWN_DATABASE: Final = 81
 _STATEMENTS: Final = load(Path(__file__).with_name("enrolment.sql"))
 _TABLES: Final = {part: Relation(STAGING_DATABASE, f"dpone_{part}") for part in ("enrolment", "mark", "journal")}
 _STAGED: Final = re.compile(r"dpone_[0-9a-f]{16}_[0-9a-f]{16}")
-CHECK: Final = "dpone control check"
+CHECK: Final = "put it right as docs/how-to-enrol-postgres.md says for ClickHouse, then run the same command again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +185,7 @@ def _marked(
         generation=1 if existing is None else existing.generation,
     )
     if existing is not None and existing != wanted:
-        return _refused(
-            "enrolled_otherwise", subject, existing, f"no marker, or {wanted}; `dpone control readmit` takes over"
-        )
+        return _refused("enrolled_otherwise", subject, existing, f"no marker, or {wanted}")
     if existing is None:
         tables.create()
         tables.add_marker(order, service_id=service_id, managed_uuid=managed_uuid, generation=1)
@@ -232,7 +230,7 @@ def blind(server: ClickHouseServer, subject: str) -> Unknown:
         subject,
         found=f"user {server.credential.user} without SHOW ON *.*, or with something revoked",
         allowed="a user that holds SHOW ON *.* and SHOW ACCESS, with nothing revoked",
-        next_command=f"GRANT SHOW ON *.* TO {server.credential.user}, then {CHECK}",
+        next_command=f"GRANT SHOW ON *.* TO {server.credential.user}, then run the same command again",
     )
 
 

@@ -51,7 +51,7 @@ def answered(
                     subject,
                     found=f"{answer.message} (SQLSTATE {answer.sqlstate})",
                     allowed="a statement that the control schema accepts",
-                    next_command="dpone control check",
+                    next_command="have an administrator compare what is installed with 010_control_schema.sql",
                 )
             )
         case _:
@@ -122,5 +122,5 @@ def _absent(subject: str, answer: Answer) -> Refused:
         subject,
         found=f"{answer.message} (SQLSTATE {answer.sqlstate})",
         allowed="a database in which sql/postgres/010_control_schema.sql was installed",
-        next_command="dpone control render, and have an administrator install it",
+        next_command="have an administrator install it (docs: how-to-enrol-postgres)",
     )

@@ -69,7 +69,7 @@ def _authority(row: Row[Any], control_schema: str) -> Authority | Refused:
             f"control schema {control_schema}",
             found=f"version {row.version}",
             allowed=f"version {VERSION}",
-            next_command="install the version of dpone that the control schema belongs to, or `dpone control check`",
+            next_command="install the version of dpone that the control schema belongs to (its schema_version)",
         )
     if row.incarnation != row.observed:
         return refuse(
@@ -77,6 +77,6 @@ def _authority(row: Row[Any], control_schema: str) -> Authority | Refused:
             f"control authority {row.authority_id}",
             found=f"incarnation {row.observed} (cluster/database/timeline)",
             allowed=f"incarnation {row.incarnation}, in which it was installed or readmitted",
-            next_command="dpone control readmit; on a clone `dpone control forget`",
+            next_command="stop what writes there; a clone is never put to use (docs: how-to-recover)",
         )
     return Authority(authority_id=row.authority_id, incarnation=row.incarnation, family=Family(row.family))
