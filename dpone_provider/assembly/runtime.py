@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dpone_provider.adapters.cache.deployments import FileDeploymentCache
 from dpone_provider.adapters.dbt.runner import DbtChildRunner
@@ -30,7 +30,6 @@ from dpone_provider.application.ports.process import TaskInstances
 from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.time import Clock, Deadline, Entropy
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport
-from dpone_provider.application.reconcile import Reconciler, TableReconciliation
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
 from dpone_provider.application.status import EnvironmentStatus, environment_status
 from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
@@ -52,6 +51,9 @@ from dpone_provider.domain.identity import (
 )
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Failure, refuse
+
+if TYPE_CHECKING:
+    from dpone_provider.application.reconcile import TableReconciliation
 
 Told = Callable[[str], None]
 Found = TypeVar("Found")
@@ -243,6 +245,9 @@ class Runtime:
         pack = parent.packs[workload_id]
         if not isinstance(pack, TransferPackV1):
             raise ValueError(f"{workload_id} is no transfer")
+        # Imported here: it brings polars, which no task needs.
+        from dpone_provider.application.reconcile import Reconciler
+
         return Reconciler(services=self.services).compare(parent, pack)
 
     def reconcile_tables(self) -> Iterator[TableReconciliation]:
