@@ -89,7 +89,7 @@ def _waited(subject: str, holder: str) -> Busy:
         subject,
         holder=holder,
         allowed="rows that nobody keeps locked until the deadline",
-        next_command="wait, or `dpone recover`, which ends a session that sleeps in an open transaction",
+        next_command="wait; one that is idle in transaction is ended with pg_terminate_backend (nothing was committed)",
     )
 
 
