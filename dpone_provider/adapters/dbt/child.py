@@ -216,7 +216,7 @@ def problem_of(result: Any) -> str:
 
 
 def canonical_manifest(data: bytes) -> bytes:
-    """Return a manifest without what changes from one parsing to the next, in canonical JSON."""
+    """Return a manifest without what changes from one parsing to the next, keys sorted; columns keep their order."""
     manifest = json.loads(data)
     for key in TRANSIENT_METADATA:
         manifest["metadata"].pop(key, None)
@@ -227,7 +227,15 @@ def canonical_manifest(data: bytes) -> bytes:
                 if isinstance(one, dict):
                     for key in TRANSIENT_OF_NODE:
                         one.pop(key, None)
-    return json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(in_order(manifest), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def in_order(value: Any, key: str = "") -> Any:
+    """Return a value whose objects have sorted keys, but for a node's columns: their order is the contract's."""
+    if isinstance(value, dict):
+        keys = value if key == "columns" else sorted(value)
+        return {name: in_order(value[name], name) for name in keys}
+    return [in_order(one) for one in value] if isinstance(value, list) else value
 
 
 def versions(adapter: str) -> list[list[str]]:
