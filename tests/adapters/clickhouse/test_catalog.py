@@ -14,7 +14,7 @@ from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import Family, Incarnation, OccurrenceId, Relation
-from dpone_provider.domain.outcomes import Refused, Unknown
+from dpone_provider.domain.outcomes import Failed, Refused, Unknown
 from dpone_provider.lab import ClickhouseUser
 from dpone_provider.lab.provisioning import new_secret
 from tests.adapters.clickhouse.conftest import BLIND
@@ -24,11 +24,21 @@ from tests.adapters.clickhouse.enrolled import (
     Refresh,
     column,
     job_for,
+    rows,
     server_of,
     table,
     with_port,
 )
-from tests.adapters.clickhouse.fault_proxy import FaultProxy
+from tests.adapters.clickhouse.fault_proxy import (
+    AnswerError,
+    Fault,
+    FaultProxy,
+    LoseAnswer,
+    PassOn,
+    Rule,
+    Seen,
+    SendInstead,
+)
 
 pytestmark = pytest.mark.lab
 
@@ -186,6 +196,110 @@ def test_a_plain_view_is_a_dependant_and_no_effect(powerful: Powerful) -> None:
     seen = observed(powerful.catalog, powerful.enrolled, declared.name)
     assert seen.dependants == (f"View mart.view_{declared.name}",)
     assert seen.unmodelled == ()
+
+
+def test_a_mutation_in_flight_is_told(powerful: Powerful) -> None:
+    declared = table(powerful.enrolled.name())
+    Refresh.of(powerful.enrolled, declared).whole([rows(1)])
+    powerful.run(
+        f"ALTER TABLE mart.{declared.name} UPDATE name = toString(throwIf(1)) WHERE 1 SETTINGS mutations_sync = 0"
+    )
+    told = observed(powerful.catalog, powerful.enrolled, declared.name).unmodelled
+    assert any("in flight" in each for each in told)
+
+
+def answering(part: str, answer: str) -> Rule:
+    """Answer the statement that reads ``part`` with other rows."""
+
+    def rule(seen: Seen) -> Fault:
+        return SendInstead(statement=f"{answer} FORMAT Native") if part in seen.statement else PassOn()
+
+    return rule
+
+
+@pytest.mark.parametrize("table_of_policy", ["{name}", ""])
+def test_a_row_policy_is_told(enrolled: Enrolled, proxy: FaultProxy, table_of_policy: str) -> None:
+    declared = table(enrolled.name())
+    Refresh.of(enrolled, declared).whole([])
+    on = table_of_policy.format(name=declared.name)
+    proxy.rule = answering("FROM system.row_policies WHERE", f"SELECT true, [('mart', '{on}', 'hides_rows')]")
+    behind = ClickHouseCatalog(with_port(enrolled.controller, proxy.port))
+    assert observed(behind, enrolled, declared.name).unmodelled == ("row policy hides_rows",)
+
+
+def test_a_node_of_a_cluster_is_refused(enrolled: Enrolled, proxy: FaultProxy) -> None:
+    proxy.rule = answering("system.clusters", "SELECT ['two_hosts']")
+    refused = ClickHouseCatalog(with_port(enrolled.controller, proxy.port)).enrolment()
+    assert isinstance(refused, Refused)
+    assert refused.problem.reason == "part_of_a_cluster"
+
+
+def test_a_real_server_is_known_by_its_own_uuid(enrolled: Enrolled, proxy: FaultProxy) -> None:
+    server = "99999999-9999-4999-8999-999999999999"
+    rows_of = "groupArray((name, engine, toString(uuid)))"
+    proxy.rule = answering(
+        "serverUUID()", f"SELECT '{server}', {rows_of} FROM system.databases WHERE name IN ('mart', 'dpone_stage')"
+    )
+    behind = ClickHouseCatalog(with_port(enrolled.controller, proxy.port))
+    found = behind.incarnation()
+    assert isinstance(found, Incarnation)
+    assert found.service.service_id == server
+    assert [name for name, _ in found.facts] == ["database_uuid", "server_uuid"]
+    refused = behind.enrolment()
+    assert isinstance(refused, Refused)
+    assert refused.problem.reason == "enrolled_otherwise"
+    assert server in refused.problem.found
+
+
+def test_a_database_that_was_made_anew_is_refused(powerful: Powerful) -> None:
+    order = replace(AUTHORITY, database="elsewhere")
+    tables = EnrolmentTables(Session(powerful.enrolled.controller))
+    found = ClickHouseCatalog(in_database(powerful.enrolled, "elsewhere")).incarnation()
+    assert isinstance(found, Incarnation)
+    tables.add_marker(
+        order, service_id=found.service.service_id, managed_uuid=dict(found.facts)["staging_uuid"], generation=1
+    )
+    refused = ClickHouseCatalog(in_database(powerful.enrolled, "elsewhere")).enrolment()
+    assert isinstance(refused, Refused)
+    assert refused.problem.reason == "enrolled_otherwise"
+    assert "database UUID" in refused.problem.found
+
+
+def test_a_database_of_another_engine_is_refused(powerful: Powerful) -> None:
+    powerful.run("CREATE DATABASE in_memory ENGINE = Memory")
+    memory = in_database(powerful.enrolled, "in_memory")
+    for refused in (ClickHouseCatalog(memory).incarnation(), enrol(memory, replace(AUTHORITY, database="in_memory"))):
+        assert isinstance(refused, Refused)
+        assert refused.problem.reason == "database_not_atomic"
+        assert "Memory" in refused.problem.found
+    refused = ClickHouseCatalog(memory).observe([Relation("in_memory", "x")], [], powerful.enrolled.deadline())
+    assert isinstance(refused, Refused)
+
+
+def in_database(enrolled: Enrolled, name: str) -> ClickHouseServer:
+    return replace(enrolled.controller, endpoint=replace(enrolled.controller.endpoint, database=name))
+
+
+def test_a_name_that_is_too_long_is_refused(catalog: ClickHouseCatalog, enrolled: Enrolled) -> None:
+    refused = catalog.observe([Relation("mart", "a" * 203)], [], enrolled.deadline())
+    assert isinstance(refused, Refused)
+    assert refused.problem.reason == "name_too_long"
+
+
+@pytest.mark.parametrize("fault", [LoseAnswer(), AnswerError(497, "ACCESS_DENIED")])
+def test_an_enrolment_that_broke_is_run_again(enrolled: Enrolled, proxy: FaultProxy, fault: Fault) -> None:
+    behind = with_port(enrolled.controller, proxy.port)
+    proxy.rule = lambda seen: fault if "system.grants" in seen.statement else PassOn()
+    assert isinstance(enrol(behind, AUTHORITY), Unknown | Failed)
+    proxy.rule = lambda seen: PassOn()
+    assert enrol(behind, AUTHORITY) == enrolled.marker
+
+
+def test_a_blind_enrolment_is_unknown(enrolled: Enrolled) -> None:
+    blind = replace(enrolled.controller, credential=Credential(BLIND.name, BLIND.password))
+    seen = enrol(blind, AUTHORITY)
+    assert isinstance(seen, Unknown)
+    assert seen.problem.reason == "observer_blind"
 
 
 def test_another_database_is_not_managed(catalog: ClickHouseCatalog, enrolled: Enrolled) -> None:
