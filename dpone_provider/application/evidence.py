@@ -4,54 +4,83 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from dpone_provider.application.ports.gate import SessionObservation
-from dpone_provider.documents.canonical import MAX_INTEGER, canonical_bytes
-from dpone_provider.domain.attempt import ProofKind
+from dpone_provider.documents.attempt_proof import (
+    CompositionAttemptProofV1,
+    Judgement,
+    Observation,
+    observations_digest,
+)
+from dpone_provider.documents.scalars import format_instant
+from dpone_provider.domain.attempt import AttemptState, ProofKind
 from dpone_provider.domain.identity import AttemptId
 
-Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+Said = str | int | bool | None | Sequence[str]
+"""What is observed: words, a number, a yes or no, nothing, or several words."""
+MAX_VALUE = 10_000
 
 
-def proof_document(kind: ProofKind, attempt_id: AttemptId, observed: Mapping[str, Json]) -> bytes:
+def proof_document(
+    kind: ProofKind,
+    attempt_id: AttemptId,
+    observed: Mapping[str, Said],
+    *,
+    names_gates: Sequence[str],
+    at: datetime,
+    outcome: AttemptState | None = None,
+    judgement: Judgement | None = None,
+) -> bytes:
     """Return the canonical bytes of a ``dpone.composition-attempt-proof.v1`` document.
 
-    What servers and clients say (messages, application names) is brought into the canonical form: text that has none
-    must not keep an attempt from ending.
+    What servers and clients say (messages, names) is brought into the canonical form and cut at the document's limit:
+    text that has none must not keep an attempt from ending.
     """
-    return canonical_bytes(
-        {
-            "schema": "dpone.composition-attempt-proof.v1",
-            "kind": str(kind),
-            "attempt_id": attempt_id,
-            "observed": {name: _canonical(value) for name, value in observed.items()},
-        }
-    )
+    seen = tuple(Observation(name=name, value=_text(value)) for name, value in observed.items())
+    return CompositionAttemptProofV1(
+        kind=kind,
+        attempt_id=attempt_id,
+        names_gates=tuple(sorted(set(names_gates))),
+        outcome=outcome,
+        observed=seen,
+        evidence_digest=observations_digest(seen),
+        observed_at=format_instant(at),
+        judgement=judgement,
+    ).canonical_bytes()
 
 
-def sessions_observed(observation: SessionObservation) -> dict[str, Json]:
+def sessions_observed(observation: SessionObservation) -> dict[str, Said]:
     """Return a session observation as evidence."""
     return {
         "service_id": observation.principal.service_id,
         "principal": observation.principal.name,
-        "sessions": list(observation.sessions),
-        "half_open": list(observation.half_open),
-        "transactions": list(observation.transactions),
+        "sessions": observation.sessions,
+        "half_open": observation.half_open,
+        "transactions": observation.transactions,
         "observer_sees_every_session": not observation.blind,
         "observation_digest": observation.evidence_digest,
-        **({"unverified": list(observation.unverified)} if observation.unverified else {}),
+        **({"unverified": observation.unverified} if observation.unverified else {}),
     }
 
 
-def _canonical(value: Json) -> Json:
+def canonical_text(text: str) -> str:
+    """Return ``text`` with the one spelling that documents allow."""
+    return unicodedata.normalize("NFC", text.encode(errors="replace").decode())
+
+
+def _text(value: Said) -> str:
     match value:
         case str():
-            return unicodedata.normalize("NFC", value.encode(errors="replace").decode())
-        case bool() | None:
-            return value
+            words = value
+        case bool():
+            words = "yes" if value else "no"
+        case None:
+            words = "none"
         case int():
-            return value if abs(value) <= MAX_INTEGER else str(value)
-        case Mapping():
-            return {str(_canonical(name)): _canonical(each) for name, each in value.items()}
+            words = str(value)
         case _:
-            return [_canonical(each) for each in value]
+            words = "; ".join(value)
+    text = canonical_text(words)
+    # Cutting can leave a part of what belongs together, so the form is made again.
+    return text if len(text) <= MAX_VALUE else canonical_text(text[: MAX_VALUE - 1]) + "…"

@@ -136,7 +136,11 @@ class FrontDoor:
         name = principal_name(attempt.attempt_id)
         principal = Principal(service_id=service_id, name=name, sid=name)
         evidence = proof_document(
-            ProofKind.GATES_CLOSED, attempt.attempt_id, {"service_id": service_id, "never_issued": True}
+            ProofKind.GATES_CLOSED,
+            attempt.attempt_id,
+            {"service_id": service_id, "never_issued": True},
+            names_gates=(name,),
+            at=self.clock.utc_now(),
         )
         return require(
             self.ledger, "bar", lambda tx: gate_scripts.bar(tx, attempt.attempt_id, principal, evidence), deadline
@@ -151,7 +155,13 @@ class FrontDoor:
         settled(hand.disable(gate.principal, deadline))
         self._require_disabled(gate, hand)
         observation = self._wait_for_quiescence(gate, hand, deadline)
-        evidence = proof_document(ProofKind.GATES_CLOSED, attempt_id, sessions_observed(observation))
+        evidence = proof_document(
+            ProofKind.GATES_CLOSED,
+            attempt_id,
+            sessions_observed(observation),
+            names_gates=(gate.principal.name,),
+            at=self.clock.utc_now(),
+        )
         require(
             self.ledger,
             "closed",

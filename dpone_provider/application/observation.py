@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dpone_provider.application.evidence import Json, proof_document
+from dpone_provider.application.evidence import Said, proof_document
 from dpone_provider.application.front_door import AttemptRecord
 from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.catalog import DatabaseObservation, PhysicalCatalog
@@ -44,35 +44,37 @@ class PublicationObserver:
         """
         publication = record.publication
         if publication is None:
-            return verdict(record, AttemptState.FAILED, {"publication": "never intended"})
+            return verdict(record, AttemptState.FAILED, {"publication": "never intended"}, deadline)
         gone = self.publisher.discard_staged(self.job)
         if isinstance(gone, Unknown) and publication.verb is not Verb.REPLACE:
-            return self._unreadable(record, publication, gone)
+            return self._unreadable(record, publication, gone, deadline)
         seen = self.publisher.observe(self.job, publication)
         match seen:
             case Published(rows, evidence):
-                observed: dict[str, Json] = {"target": evidence, "rows": rows}
+                observed: dict[str, Said] = {"target": evidence, "rows": rows}
                 observed["content_digest"] = publication.content_digest
-                return verdict(record, AttemptState.SUCCEEDED, observed, PublicationState.PUBLISHED)
+                return verdict(record, AttemptState.SUCCEEDED, observed, deadline, PublicationState.PUBLISHED)
             case NotPublished(evidence):
                 if isinstance(gone, Unknown):
-                    return self._unreadable(record, publication, gone)
-                return self._not_published(record, evidence)
+                    return self._unreadable(record, publication, gone, deadline)
+                return self._not_published(record, evidence, deadline)
             case Unknown():
-                return self._unreadable(record, publication, seen)
+                return self._unreadable(record, publication, seen, deadline)
 
-    def _not_published(self, record: AttemptRecord, evidence: str) -> Verdict:
-        observed: dict[str, Json] = {"target": evidence}
+    def _not_published(self, record: AttemptRecord, evidence: str, deadline: Deadline) -> Verdict:
+        observed: dict[str, Said] = {"target": evidence}
         if self.because is not None:
             observed["not_dispatched"] = str(self.because.problem)
-        failed = verdict(record, AttemptState.FAILED, observed, PublicationState.NOT_PUBLISHED)
+        failed = verdict(record, AttemptState.FAILED, observed, deadline, PublicationState.NOT_PUBLISHED)
         return replace(failed, because=self.because)
 
-    def _unreadable(self, record: AttemptRecord, publication: Publication, failure: Unknown) -> Verdict:
+    def _unreadable(
+        self, record: AttemptRecord, publication: Publication, failure: Unknown, deadline: Deadline
+    ) -> Verdict:
         if publication.state in NEVER_DISPATCHED:
             raise DponeError(failure)
-        observed: dict[str, Json] = {"unreadable": str(failure.problem)}
-        unknown = verdict(record, AttemptState.COMMIT_UNKNOWN, observed, PublicationState.UNKNOWN)
+        observed: dict[str, Said] = {"unreadable": str(failure.problem)}
+        unknown = verdict(record, AttemptState.COMMIT_UNKNOWN, observed, deadline, PublicationState.UNKNOWN)
         return replace(unknown, because=failure)
 
 
@@ -98,19 +100,16 @@ class DbtObserver:
             exit_code=exit_code,
             catalog_agrees=self._catalog_agrees(deadline) if exit_code == 0 else None,
         )
-        return verdict(
-            record,
-            decided.outcome,
-            {
-                "because": decided.because,
-                "exit_code": exit_code,
-                "results_digest": results[-1] if results else None,
-                "good": list(decided.good),
-                "bad": list(decided.bad),
-                "in_flight": list(decided.in_flight),
-                "unexpected": list(decided.unexpected),
-            },
-        )
+        observed: dict[str, Said] = {
+            "because": decided.because,
+            "exit_code": exit_code,
+            "results_digest": results[-1] if results else None,
+            "good": decided.good,
+            "bad": decided.bad,
+            "in_flight": decided.in_flight,
+            "unexpected": decided.unexpected,
+        }
+        return verdict(record, decided.outcome, observed, deadline)
 
     def _catalog_agrees(self, deadline: Deadline) -> bool | None:
         seen = self.catalog.observe(self.targets, (), deadline)
@@ -123,7 +122,8 @@ class DbtObserver:
 def verdict(
     record: AttemptRecord,
     outcome: AttemptState,
-    observed: Mapping[str, Json],
+    observed: Mapping[str, Said],
+    deadline: Deadline,
     publication: PublicationState | None = None,
 ) -> Verdict:
     """Return a verdict whose proof names every gate of the record. The staged object was read back as gone before."""
@@ -131,7 +131,10 @@ def verdict(
     evidence = proof_document(
         ProofKind.OUTCOME,
         record.attempt.attempt_id,
-        {"outcome": str(outcome), "gates": list(names), **observed},
+        observed,
+        names_gates=names,
+        at=deadline.clock.utc_now(),
+        outcome=outcome,
     )
     return Verdict(
         outcome=outcome,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 
-from dpone_provider.application.evidence import proof_document
+from dpone_provider.application.evidence import canonical_text, proof_document
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger import sealing
 from dpone_provider.application.ledger.calls import require
@@ -14,14 +15,16 @@ from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import TaskInstances
 from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.documents.attempt_proof import Judgement
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
 from dpone_provider.domain.identity import AttemptId
-from dpone_provider.domain.outcomes import DponeError, Failure, Unknown, refuse, unknown
-from dpone_provider.domain.publication import SETTLED, PublicationState
+from dpone_provider.domain.outcomes import DponeError, Failure, Refused, Unknown, refuse, unknown
+from dpone_provider.domain.publication import PublicationState
 
 ObserverOf = Callable[[Attempt], OutcomeObserver]
 READ_SECONDS = 30.0
 MANY = 10_000
+MAX_REASON = 1000
 
 
 class Recovered(StrEnum):
@@ -55,14 +58,18 @@ class Recovery:
     closing: float = 60.0
 
     def recover_dead(self, environment: str | None) -> tuple[RecoveredAttempt, ...]:
-        """Take the front door for every live attempt whose task instance Airflow says is dead."""
+        """Take the front door for every live attempt whose task instance Airflow says is dead; collect stray logins."""
         live = require(
             self.ledger,
             "read",
             lambda tx: tx.attempts(environment=environment, unresolved_only=True, limit=MANY),
             self._deadline(),
         )
-        return tuple(self._recover(attempt) for attempt in reversed(live))
+        recovered = tuple(self._recover(attempt) for attempt in reversed(live))
+        with suppress(DponeError):
+            # Nothing depends on it: a login of a CLOSED gate lets nobody in.
+            self.front_door.sweep(self._deadline())
+        return recovered
 
     def recover_on_word(self, attempt_id: AttemptId) -> RecoveredAttempt:
         """Take the front door for one attempt because an operator says that it is dead. A mistake costs work only."""
@@ -109,19 +116,34 @@ class Recovery:
         return self._settle(attempt_id, seen)
 
     def judge(self, attempt_id: AttemptId, outcome: AttemptState, *, because: str, by: str) -> Attempt:
-        """COMMIT_UNKNOWN → ``outcome`` by an operator's recorded judgement, with what the evidence showed beside it."""
+        """COMMIT_UNKNOWN → SUCCEEDED | FAILED by an operator's recorded judgement, with what the evidence showed.
+
+        Raises:
+            DponeError: Refused when it is not in COMMIT_UNKNOWN, or there is no reason of at most 1,000 characters.
+        """
+        reason = canonical_text(because.strip())
+        if not 0 < len(reason) <= MAX_REASON:
+            raise DponeError(_no_reason(attempt_id, len(reason)))
         record = self._unknown_record(attempt_id)
-        seen = self.observer_of(record.attempt).observe(record, Deadline.after(self.clock, self.closing))
+        names = tuple(gate.principal.name for gate in record.gates)
         evidence = proof_document(
             ProofKind.OUTCOME,
             attempt_id,
-            {
-                "outcome": str(outcome),
-                "gates": list(seen.names_gates),
-                "judgement": {"by": by, "because": because, "evidence_showed": str(seen.outcome)},
-            },
+            {"evidence_showed": self._shows(record)},
+            names_gates=names,
+            at=self.clock.utc_now(),
+            outcome=outcome,
+            judgement=Judgement(because=reason, by=canonical_text(by)),
         )
-        return self._settle(attempt_id, replace(_as_judged(seen, outcome, record), evidence=evidence))
+        return self._settle(attempt_id, _as_judged(record, outcome, evidence, names))
+
+    def _shows(self, record: AttemptRecord) -> str:
+        """Return in words what the evidence shows now: a judgement is for when it cannot be looked at, too."""
+        try:
+            seen = self.observer_of(record.attempt).observe(record, Deadline.after(self.clock, self.closing))
+        except DponeError as error:
+            return f"nothing: {error.failure.problem}"
+        return str(seen.outcome)
 
     def _settle(self, attempt_id: AttemptId, verdict: Verdict) -> Attempt:
         return require(
@@ -147,19 +169,33 @@ class Recovery:
         return Deadline.after(self.clock, READ_SECONDS)
 
 
-def _as_judged(seen: Verdict, outcome: AttemptState, record: AttemptRecord) -> Verdict:
-    if record.publication is None or record.publication.state in SETTLED:
-        return replace(seen, outcome=outcome, publication=None)
+def _as_judged(record: AttemptRecord, outcome: AttemptState, evidence: bytes, names: tuple[str, ...]) -> Verdict:
     succeeded = outcome is AttemptState.SUCCEEDED
     publication = PublicationState.PUBLISHED if succeeded else PublicationState.NOT_PUBLISHED
-    return replace(seen, outcome=outcome, publication=publication, staged_object_gone=not succeeded)
+    return Verdict(
+        outcome=outcome,
+        evidence=evidence,
+        names_gates=names,
+        publication=None if record.publication is None else publication,
+        staged_object_gone=not succeeded,
+    )
+
+
+def _no_reason(attempt_id: AttemptId, length: int) -> Refused:
+    return refuse(
+        "judgement_without_reason",
+        f"attempt {attempt_id}",
+        found=f"a reason of {length} characters",
+        allowed=f"1 to {MAX_REASON} characters that say why you judge so",
+        next_command=f"dpone attempt reconcile {attempt_id} --as succeeded|failed --because TEXT",
+    )
 
 
 def _no_evidence(attempt_id: AttemptId, seen: Verdict) -> Unknown:
     return unknown(
         "no_evidence",
         f"attempt {attempt_id}",
-        found=seen.evidence.decode(),
+        found=f"no proof of either outcome ({seen.because.problem})" if seen.because else "no proof of either outcome",
         allowed="evidence on the target that shows either outcome",
         next_command="restore the target's reachability and run it again; or judge:"
         f" `dpone attempt reconcile {attempt_id} --as succeeded|failed --because TEXT`",

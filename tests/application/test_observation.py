@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from dpone_provider.application.ports.dbt import NodeStatus
 from dpone_provider.application.ports.ledger import ReceiptRow
+from dpone_provider.documents.attempt_proof import CompositionAttemptProofV1
+from dpone_provider.documents.reading import read
 from dpone_provider.domain.attempt import AttemptState, ProofKind
 from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.identity import AttemptBinding
@@ -50,16 +50,21 @@ def active(world: World) -> Occurrence:
     return found
 
 
-def observed(world: World, binding: AttemptBinding) -> dict[str, object]:
-    """Return what the outcome proof of an attempt says was observed."""
+def proof(world: World, binding: AttemptBinding) -> CompositionAttemptProofV1:
+    """Return the outcome proof of an attempt, read as strictly as any document."""
     proofs = [
         evidence
         for proof, evidence in world.ledger.rows.proofs.values()
         if proof.attempt_id == binding.attempt_id and proof.kind is ProofKind.OUTCOME
     ]
-    found = json.loads(proofs[-1])["observed"]
-    assert isinstance(found, dict)
+    found = read(CompositionAttemptProofV1, proofs[-1], "a proof")
+    assert isinstance(found, CompositionAttemptProofV1), found
     return found
+
+
+def observed(world: World, binding: AttemptBinding) -> dict[str, str]:
+    """Return what the outcome proof of an attempt says was observed."""
+    return {one.name: one.value for one in proof(world, binding).observed}
 
 
 def settled(world: World, binding: AttemptBinding, state: PublicationState) -> None:
@@ -92,8 +97,9 @@ class TestTransfers:
         binding = world.binding(active, work)
         succeeded(world.run(binding))
         settled(world, binding, PublicationState.PUBLISHED)
-        assert observed(world, binding)["rows"] == len(ROWS)
-        assert observed(world, binding)["gates"] == [world.gate_of(binding).principal.name]
+        assert observed(world, binding)["rows"] == str(len(ROWS))
+        assert proof(world, binding).names_gates == (world.gate_of(binding).principal.name,)
+        assert proof(world, binding).outcome is AttemptState.SUCCEEDED
 
     @TRANSFERS
     def test_not_published_is_failed(self, world: World, active: Occurrence, work: Work) -> None:
@@ -112,7 +118,7 @@ class TestTransfers:
         world.strike("target.commit", Fault.ERROR)
         report_of(world.run(binding), AttemptState.COMMIT_UNKNOWN)
         settled(world, binding, PublicationState.UNKNOWN)
-        assert "unreadable" in str(observed(world, binding)["unreadable"])
+        assert "unreadable" in observed(world, binding)["unreadable"]
 
     @TRANSFERS
     @pytest.mark.parametrize("until", ["ledger.journal", "child.start"])
@@ -150,7 +156,7 @@ class TestTransfers:
 
         world.strike("publisher.observe", do=go_silent)
         report_of(world.run(binding), AttemptState.COMMIT_UNKNOWN)
-        assert "says caf\u00e9 ?" in str(observed(world, binding)["unreadable"])
+        assert "says caf\u00e9 ?" in observed(world, binding)["unreadable"]
 
 
 class TestSqlTransfer:
@@ -272,9 +278,9 @@ class TestDbt:
         binding = world.binding(active, MARTS)
         succeeded(world.run(binding))
         seen = observed(world, binding)
-        assert seen["exit_code"] == 0
-        assert str(seen["results_digest"]).startswith("sha256:")
-        assert seen["good"] == ["model.flights.daily", "model.flights.log", "test.flights.daily"]
+        assert seen["exit_code"] == "0"
+        assert seen["results_digest"].startswith("sha256:")
+        assert seen["good"] == "model.flights.daily; model.flights.log; test.flights.daily"
 
     @pytest.mark.parametrize(
         ("node", "status"),
@@ -292,7 +298,7 @@ class TestDbt:
         binding = world.binding(active, MARTS)
         world.dbt_program.dies_in = "test.flights.daily"
         report_of(world.run(binding), AttemptState.FAILED)
-        assert observed(world, binding)["in_flight"] == ["test.flights.daily"]
+        assert observed(world, binding)["in_flight"] == "test.flights.daily"
 
     @pytest.mark.parametrize("node", ["model.flights.daily", "model.flights.log"])
     def test_killed_with_an_incremental_in_flight_is_unknown(self, world: World, active: Occurrence, node: str) -> None:
@@ -347,7 +353,7 @@ class TestDbt:
         world.dbt_program.also = ("model.flights.other",)
         binding = world.binding(active, MARTS)
         report_of(world.run(binding), AttemptState.COMMIT_UNKNOWN)
-        assert observed(world, binding)["unexpected"] == ["model.flights.other"]
+        assert observed(world, binding)["unexpected"] == "model.flights.other"
 
 
 def _ends_inside(child: SimulatedChild) -> int:
