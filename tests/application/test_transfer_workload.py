@@ -51,7 +51,7 @@ def flights(world: World, active: Occurrence) -> AttemptBinding:
 
 
 def says(
-    world: World, *events: dict[str, object], code: int = 0, end: Callable[[SimulatedChild], None] | None = None
+    world: World, *events: Mapping[str, object], code: int = 0, end: Callable[[SimulatedChild], None] | None = None
 ) -> None:
     """Let workers say these events and end."""
 
