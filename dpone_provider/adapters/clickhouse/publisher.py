@@ -38,6 +38,7 @@ from dpone_provider.domain.publication import Publication, Verb
 from dpone_provider.sql_files import load
 
 _STATEMENTS: Final = load(Path(__file__).with_name("publish.sql"))
+_DISPATCHES: Final = {Verb.EXCHANGE: "exchange", Verb.RENAME: "rename"}
 Result = TypeVar("Result")
 
 
@@ -110,7 +111,7 @@ class ClickHousePublisher:
             moved = _moved(job, publication, _standing(self._session, job))
             if moved is not None or deadline.passed():
                 return moved or _too_late(job)
-            statement = "exchange" if publication.verb is Verb.EXCHANGE else "rename"
+            statement = _DISPATCHES[publication.verb]
             sql = with_names(_STATEMENTS[statement], {"staged": job.staged, "target": job.target})
             self._session.mutate(sql, query_id=_query_id(job, statement), seconds=deadline.remaining())
         except Blind:

@@ -32,6 +32,7 @@ logging.getLogger("clickhouse_connect").setLevel(logging.ERROR)
 
 CONNECT_SECONDS: Final = 10.0
 STATEMENT_SECONDS: Final = 60.0
+_SHORTEST_SECONDS: Final = 0.05
 _SHOWN_CHARACTERS: Final = 400
 _CREDENTIAL_WORD: Final = "IDENTIFIED"
 """A statement with it is never echoed: the server's words about it are left out."""
@@ -139,9 +140,8 @@ class Session:
     def _connected(self, seconds: float | None = None) -> HttpClient:
         if self._client is None:
             self._client = _connect(self.server)
-        self._client.timeout = Timeout(
-            connect=self.server.connect_seconds, read=seconds or self.server.statement_seconds
-        )
+        read = self.server.statement_seconds if seconds is None else max(seconds, _SHORTEST_SECONDS)
+        self._client.timeout = Timeout(connect=self.server.connect_seconds, read=read)
         return self._client
 
 

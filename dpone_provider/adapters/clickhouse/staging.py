@@ -89,7 +89,7 @@ class ClickHouseStagingWriter:
             return
         self._inserts += 1
         try:
-            self._session.insert(
+            written = self._session.insert(
                 self._job.staged,
                 self._job.declared.column_names,
                 arrow_body(group),
@@ -99,6 +99,9 @@ class ClickHouseStagingWriter:
             )
         except ERRORS as error:
             raise DponeError(self._failed(error)) from None
+        sent = sum(map(len, group))
+        if written != sent:
+            raise DponeError(self._failed(f"{written} rows written of {sent} sent"))
 
     def _failed(self, found: ClickHouseError | object) -> Failed:
         return fail(
