@@ -26,6 +26,14 @@ SELECT ($sees_everything) AS sees,
         ifNull(total_rows, 1)))
 FROM system.tables WHERE database IN {databases:Array(String)} AND NOT is_temporary
 
+-- name: named_tables
+-- Those of the names asked for that stand in the databases asked for.
+SELECT ($sees_everything) AS sees,
+    groupArray((database, name, toString(uuid), engine, create_table_query, sorting_key, partition_key, comment,
+        ifNull(total_rows, 1)))
+FROM system.tables
+WHERE database IN {databases:Array(String)} AND name IN {tables:Array(String)} AND NOT is_temporary
+
 -- name: columns
 -- The columns of the tables asked for, in order.
 SELECT database, table, name, type, comment

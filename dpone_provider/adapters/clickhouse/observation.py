@@ -90,6 +90,11 @@ class Observer:
         """Return everything that stands in the databases."""
         return tuple(_table(row) for row in self._seen(STATEMENTS["tables"], {"databases": sorted(databases)}))
 
+    def named_tables(self, databases: Iterable[str], tables: Iterable[str]) -> tuple[TableRow, ...]:
+        """Return what stands at the names in the databases."""
+        asked = {"databases": sorted(databases), "tables": sorted(tables)}
+        return tuple(_table(row) for row in self._seen(STATEMENTS["named_tables"], asked))
+
     def standing(self, statement: str, target: Relation, staging: str, prefix: str) -> tuple[TableRow, ...]:
         """Return what has the target's name, and what in the staging database has a name that begins so."""
         asked = {

@@ -57,6 +57,11 @@ def test_many_are_read_in_order_with_three_statements(enrolled: Enrolled) -> Non
     assert "nowhere" in unreadable.failure.problem.found
 
 
+def test_thousands_are_read_at_once(enrolled: Enrolled) -> None:
+    asked = [Relation("mart", f"a_table_that_is_not_there_{number}") for number in range(5000)]
+    assert reader(enrolled).tables(asked) == tuple(map(Absent, asked))
+
+
 def test_a_type_outside_the_set_fails_by_name(enrolled: Enrolled) -> None:
     name = enrolled.name()
     enrolled.run(f"CREATE TABLE mart.{name} (id Int64, tags Array(String)) ENGINE = MergeTree ORDER BY id")
