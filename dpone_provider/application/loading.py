@@ -21,6 +21,7 @@ from dpone_provider.documents.dag_spec import DagSpecV1
 from dpone_provider.documents.dbt_manifest import DbtManifest, read_manifest
 from dpone_provider.documents.deployment import RELEASE_FILE
 from dpone_provider.documents.execution_pack import ExecutionPackV2
+from dpone_provider.documents.reading import contradictions_refused
 from dpone_provider.documents.release import ReleaseV3
 from dpone_provider.documents.transfer_pack import GeneratedOrigin, TransferPackV1
 from dpone_provider.domain.cells import cell_for
@@ -127,7 +128,8 @@ def _require_derived(pack: ExecutionPackV2, manifest: DbtManifest, where: str) -
         found = f"project {pack.project} for {pack.adapter.kind}"
         _contradiction("project_not_as_compiled", subject, found, f"{manifest.project_name}, {manifest.adapter_type}")
     node_ids = tuple(node.id for node in pack.nodes)
-    derived = derive(manifest, node_ids, pack.adapter.kind, pack.database or "", pack.id)
+    with contradictions_refused(subject, _NEXT):
+        derived = derive(manifest, node_ids, pack.adapter.kind, pack.database or "", pack.id)
     # Effects are the manifest's; the family decides elsewhere whether the cell itself is allowed.
     accepted(cell_for(execution_job(manifest, node_ids, pack.id), None, pack.adapter.kind, Family.NONPRODUCTION))
     listed = {f"writes {one.schema_name}.{one.name} as {one.role}" for one in pack.writes}

@@ -111,6 +111,13 @@ class _Reading:
         found: str | None = self._typed(parent, key, str)
         return found
 
+    def relation(self, schema: str, name: str) -> Relation:
+        """Return a relation whose names can be printed."""
+        try:
+            return Relation(schema, name)
+        except ValueError as error:
+            self._refuse("schema or alias", str(error)[:200], "names that can be printed")
+
     def _typed(self, parent: Any, key: str, kind: type) -> Any:
         if not isinstance(parent, dict):
             self._refuse(key, type(parent).__name__, "an object around it")
@@ -144,7 +151,8 @@ def _manifest(read: _Reading, value: Json) -> DbtManifest:
 
 
 def _runs(node: Any) -> bool:
-    return isinstance(node, dict) and node.get("resource_type") in _RUN
+    kind = node.get("resource_type") if isinstance(node, dict) else None
+    return isinstance(kind, str) and kind in _RUN
 
 
 def _project_effects(raw: Mapping[str, Any]) -> Iterator[str]:
@@ -166,7 +174,7 @@ class _Relations:
         if self.read.optional_text(node, "relation_name") is None or node.get("resource_type") == "test":
             return None
         name = self.read.optional_text(node, "alias") or self.read.text(node, "identifier")
-        return self.read.optional_text(node, "database") or "", Relation(self.read.text(node, "schema"), name)
+        return self.read.optional_text(node, "database") or "", self.read.relation(self.read.text(node, "schema"), name)
 
     def reads(self, node: Any) -> set[tuple[str, Relation]]:
         """Return every relation that running ``node`` reads."""

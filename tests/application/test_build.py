@@ -251,6 +251,17 @@ def test_a_deployment_that_was_touched_is_refused(
     assert problem(files, done.deployment_id).reason == reason
 
 
+def test_a_manifest_with_a_name_that_no_document_may_hold_is_refused(made: Made) -> None:
+    files = dict(made.built().files)
+    path = "native/sales/workloads/sales_mart.json"
+    manifest = json.loads(files["native/sales/manifest.json"])
+    manifest["nodes"]["model.sales.daily_sales"]["alias"] = "x" * 300
+    files["native/sales/manifest.json"] = json.dumps(manifest).encode()
+    digest = digest_of(files["native/sales/manifest.json"])
+    files, deployment_id = forged(files, path, lambda it: it.update(manifest_digest=digest))
+    assert problem(files, deployment_id).reason == "document_value_invalid"
+
+
 def test_another_id_than_the_deployments_is_refused(made: Made) -> None:
     done = made.built()
     found = problem(dict(done.files), digest_of(b"other"))
