@@ -13,7 +13,6 @@ import pytest
 from dpone_provider.adapters.postgres.gate import PostgresGate
 from dpone_provider.adapters.postgres.session import SSL_MODES
 from dpone_provider.adapters.system.clock import SystemClock
-from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.ports.gate import GrantPlan, SessionObservation
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.connection import Credential
@@ -22,6 +21,7 @@ from dpone_provider.domain.identity import AttemptId, Principal
 from dpone_provider.domain.outcomes import Failed, Unknown
 from dpone_provider.domain.secret import Secret
 from tests.adapters.postgres.enrolled import Enrolled
+from tests.adapters.postgres.refresh import gate_of
 from tests.adapters.postgres.slow_client import SlowClient
 from tests.conformance.gate_suite import GateSuite, LoginDenied
 from tests.waiting import wait_until
@@ -93,15 +93,7 @@ class Stage:
 
 
 def stage_of(enrolled: Enrolled) -> Stage:
-    gate = PostgresGate(
-        endpoint=enrolled.endpoint,
-        credential=enrolled.controller,
-        service_id=enrolled.service_id,
-        control_schema="dpone_control",
-        entropy=SystemEntropy(),
-        clock=CLOCK,
-    )
-    return Stage(enrolled, gate, GrantPlan(writer_schemas=("stage",)))
+    return Stage(enrolled, gate_of(enrolled), GrantPlan(writer_schemas=("stage",)))
 
 
 @pytest.fixture

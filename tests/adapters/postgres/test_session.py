@@ -12,19 +12,12 @@ import pytest
 
 from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, ServerError
 from dpone_provider.adapters.postgres.session import scrubbed, session
-from dpone_provider.adapters.system.clock import SystemClock
-from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.secret import Secret
 from tests.adapters.postgres.enrolled import Enrolled
 
 pytestmark = pytest.mark.lab
-CLOCK = SystemClock()
 CANARY = "canary%zz' \\x=é"
-
-
-def soon(seconds: float = 10) -> Deadline:
-    return Deadline.after(CLOCK, seconds)
 
 
 def reachable(error: BaseException) -> str:
@@ -37,7 +30,7 @@ def reachable(error: BaseException) -> str:
 
 def test_a_wrong_password_is_a_refusal_that_does_not_repeat_it(enrolled: Enrolled) -> None:
     wrong = Credential("dpone_controller", Secret(CANARY))
-    with pytest.raises(LoginRefused) as raised, session(enrolled.endpoint, wrong, purpose="t", deadline=soon()):
+    with pytest.raises(LoginRefused) as raised, session(enrolled.endpoint, wrong, purpose="t", seconds=10):
         pass
     assert "password authentication failed" in str(raised.value)
     assert "canary" not in reachable(raised.value)
@@ -46,13 +39,13 @@ def test_a_wrong_password_is_a_refusal_that_does_not_repeat_it(enrolled: Enrolle
 def test_nobody_there_is_an_answer_lost(enrolled: Enrolled) -> None:
     nowhere = replace(enrolled.endpoint, port=1)
     secret = Credential("dpone_controller", Secret(CANARY))
-    with pytest.raises(AnswerLost) as raised, session(nowhere, secret, purpose="t", deadline=soon()):
+    with pytest.raises(AnswerLost) as raised, session(nowhere, secret, purpose="t", seconds=10):
         pass
     assert "canary" not in reachable(raised.value)
 
 
 def test_an_error_of_the_server_keeps_its_code_and_leads_nowhere(enrolled: Enrolled) -> None:
-    with session(enrolled.endpoint, enrolled.controller, purpose="t", deadline=soon()) as own:
+    with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=10) as own:
         with pytest.raises(ServerError) as raised:
             own.rows("SELECT 1/0")
         assert raised.value.sqlstate == "22012"
@@ -63,7 +56,7 @@ def test_an_error_of_the_server_keeps_its_code_and_leads_nowhere(enrolled: Enrol
 def test_a_statement_ends_at_the_deadline(enrolled: Enrolled) -> None:
     began = time.monotonic()
     with (
-        session(enrolled.endpoint, enrolled.controller, purpose="t", deadline=soon(0.4)) as own,
+        session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=0.4) as own,
         pytest.raises(ServerError) as raised,
     ):
         own.rows("SELECT pg_sleep(30)")
@@ -72,7 +65,7 @@ def test_a_statement_ends_at_the_deadline(enrolled: Enrolled) -> None:
 
 
 def test_a_server_that_stopped_is_given_up(enrolled: Enrolled) -> None:
-    with session(enrolled.endpoint, enrolled.controller, purpose="t", deadline=soon(1)) as own:
+    with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=1) as own:
         ((pid,),) = own.rows("SELECT pg_backend_pid()")
         os.kill(pid, signal.SIGSTOP)
         try:
