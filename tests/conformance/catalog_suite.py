@@ -66,11 +66,13 @@ class CatalogSuite:
         assert enrolled.other_writers == ()
 
     def test_the_mark_only_grows(self, stage: CatalogStage) -> None:
-        for mark, expected in ((7, 7), (5, 7), (9, 9)):
-            assert stage.catalog.raise_mark(mark) is None
+        before = stage.catalog.enrolment()
+        assert isinstance(before, Enrolment)
+        for more, expected in ((7, 7), (5, 7), (9, 9)):
+            assert stage.catalog.raise_mark(before.mark + more) is None
             enrolled = stage.catalog.enrolment()
             assert isinstance(enrolled, Enrolment)
-            assert enrolled.mark == expected
+            assert enrolled.mark == before.mark + expected
 
     def test_a_free_name_shows_nothing(self, stage: CatalogStage) -> None:
         name = stage.relation()

@@ -55,12 +55,18 @@ class Stage:
 
 class TestCatalog(CatalogSuite):
     @pytest.fixture
-    def stage(self, enrolled: Enrolled) -> Stage:
-        return Stage(enrolled)
+    def stage(self, shared: Enrolled) -> Stage:
+        return Stage(shared)
 
 
 @pytest.fixture
-def stage(enrolled: Enrolled) -> Stage:
+def stage(shared: Enrolled) -> Stage:
+    return Stage(shared)
+
+
+@pytest.fixture
+def own_stage(enrolled: Enrolled) -> Stage:
+    """For a test that breaks its database."""
     return Stage(enrolled)
 
 
@@ -91,7 +97,8 @@ def test_readers_and_the_controller_read_the_same_incarnation(stage: Stage) -> N
     assert [name for name, _ in mine.facts] == ["database_oid", "enrolment_id", "system_identifier", "timeline"]
 
 
-def test_a_copied_marker_is_refused(stage: Stage) -> None:
+def test_a_copied_marker_is_refused(own_stage: Stage) -> None:
+    stage = own_stage
     stage.enrolled.execute("UPDATE dpone_gate.service SET system_identifier = '1'")
     refused = stage.catalog.incarnation()
     assert isinstance(refused, Refused)
@@ -101,14 +108,35 @@ def test_a_copied_marker_is_refused(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("change", "put_right", "named"),
     [
-        ("ALTER EVENT TRIGGER dpone_gate DISABLE", None, "dpone_gate is disabled"),
-        ("DROP EVENT TRIGGER dpone_gate", None, "dpone_gate is missing"),
-        ("ALTER FUNCTION dpone_gate.on_login() RESET search_path", None, "on_login is altered"),
-        ("ALTER FUNCTION dpone_receipt.add_receipt OWNER TO postgres", None, "add_receipt is altered"),
-        ("DROP FUNCTION dpone_gate.written_slot", None, "written_slot is missing"),
+        (
+            "ALTER EVENT TRIGGER dpone_gate DISABLE",
+            "ALTER EVENT TRIGGER dpone_gate ENABLE ALWAYS",
+            "dpone_gate is disabled",
+        ),
+        (
+            "DROP EVENT TRIGGER dpone_gate",
+            "CREATE EVENT TRIGGER dpone_gate ON login EXECUTE FUNCTION dpone_gate.on_login();"
+            " ALTER EVENT TRIGGER dpone_gate ENABLE ALWAYS",
+            "dpone_gate is missing",
+        ),
+        (
+            "ALTER FUNCTION dpone_gate.on_login() RESET search_path",
+            "ALTER FUNCTION dpone_gate.on_login() SET search_path = pg_catalog, pg_temp",
+            "on_login is altered",
+        ),
+        (
+            "ALTER FUNCTION dpone_receipt.add_receipt OWNER TO postgres",
+            "ALTER FUNCTION dpone_receipt.add_receipt OWNER TO dpone_receipt_owner",
+            "add_receipt is altered",
+        ),
+        (
+            "ALTER FUNCTION dpone_gate.written_slot RENAME TO other",
+            "ALTER FUNCTION dpone_gate.other RENAME TO written_slot",
+            "written_slot is missing",
+        ),
         (
             "CREATE FUNCTION dpone_gate.extra() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-            None,
+            "DROP FUNCTION dpone_gate.extra",
             "extra is not ours",
         ),
         (
@@ -132,12 +160,24 @@ def test_a_copied_marker_is_refused(stage: Stage) -> None:
             "GRANT dpone_writer_stage TO dpone_controller WITH ADMIN TRUE, INHERIT FALSE, SET TRUE",
             "may not hand out dpone_writer_stage",
         ),
-        ("REVOKE SELECT ON dpone_receipt.receipt FROM dpone_controller", None, "may not SELECT on dpone_receipt"),
-        ("REVOKE UPDATE (mark) ON dpone_gate.enrolment FROM dpone_controller", None, "may not UPDATE (mark)"),
-        ("REVOKE CREATE ON SCHEMA stage FROM dpone_writer_stage", None, "may not use and create in schema stage"),
+        (
+            "REVOKE SELECT ON dpone_receipt.receipt FROM dpone_controller",
+            "GRANT SELECT ON dpone_receipt.receipt TO dpone_controller",
+            "may not SELECT on dpone_receipt",
+        ),
+        (
+            "REVOKE UPDATE (mark) ON dpone_gate.enrolment FROM dpone_controller",
+            "GRANT UPDATE (mark) ON dpone_gate.enrolment TO dpone_controller",
+            "may not UPDATE (mark)",
+        ),
+        (
+            "REVOKE CREATE ON SCHEMA stage FROM dpone_writer_stage",
+            "GRANT CREATE ON SCHEMA stage TO dpone_writer_stage",
+            "may not use and create in schema stage",
+        ),
         (
             "REVOKE EXECUTE ON FUNCTION dpone_gate.require_current(text) FROM dpone_writer_stage",
-            None,
+            "GRANT EXECUTE ON FUNCTION dpone_gate.require_current(text) TO dpone_writer_stage",
             "may not call the fence",
         ),
         (
@@ -147,19 +187,19 @@ def test_a_copied_marker_is_refused(stage: Stage) -> None:
         ),
     ],
 )
-def test_what_the_enrolment_lacks_is_named(stage: Stage, change: str, put_right: str | None, named: str) -> None:
+def test_what_the_enrolment_lacks_is_named(stage: Stage, change: str, put_right: str, named: str) -> None:
     assert isinstance(stage.catalog.enrolment(), Enrolment)
     stage.enrolled.execute(change)
     try:
         refused = stage.catalog.enrolment()
     finally:
-        if put_right:
-            stage.enrolled.execute(put_right)
+        stage.enrolled.execute(put_right)
     assert isinstance(refused, Refused), refused
     assert named in refused.problem.found
 
 
-def test_other_writers_are_listed_with_why(stage: Stage) -> None:
+def test_other_writers_are_listed_with_why(own_stage: Stage) -> None:
+    stage = own_stage
     stage.make_table(Relation("stage", "t"))
     with stage.enrolled.connected() as admin:
         admin.execute("CREATE ROLE stranger NOLOGIN")
@@ -198,7 +238,8 @@ def test_an_issued_login_is_no_other_writer(stage: Stage) -> None:
     assert found.other_writers == ()
 
 
-def test_the_mark_never_falls_and_the_marker_never_changes(stage: Stage) -> None:
+def test_the_mark_never_falls_and_the_marker_never_changes(own_stage: Stage) -> None:
+    stage = own_stage
     assert stage.catalog.raise_mark(10) is None
     for statement in (
         "UPDATE dpone_gate.enrolment SET mark = 9",
@@ -259,7 +300,8 @@ def test_another_service_id_is_refused(enrolled: Enrolled) -> None:
 # ─── observation ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_names_that_differ_in_case_are_two_classes_and_near_each_other(stage: Stage) -> None:
+def test_names_that_differ_in_case_are_two_classes_and_near_each_other(own_stage: Stage) -> None:
+    stage = own_stage
     stage.enrolled.execute('CREATE TABLE stage."Case" (id int)')
     lower, upper = Relation("stage", "case"), Relation("stage", "CASE")
     found = seen(stage, lower, upper)
@@ -267,7 +309,8 @@ def test_names_that_differ_in_case_are_two_classes_and_near_each_other(stage: St
     assert [(one.relation.name, one.created_by_us) for one in found.objects] == [("Case", False)]
 
 
-def test_what_stands_at_a_name_whatever_it_is(stage: Stage) -> None:
+def test_what_stands_at_a_name_whatever_it_is(own_stage: Stage) -> None:
+    stage = own_stage
     kinds = {
         "v": ("CREATE VIEW stage.v AS SELECT 1 AS x", ObjectKind.VIEW, "view"),
         "m": ("CREATE MATERIALIZED VIEW stage.m AS SELECT 1 AS x", ObjectKind.OTHER, "materialized view"),
@@ -285,7 +328,8 @@ def test_what_stands_at_a_name_whatever_it_is(stage: Stage) -> None:
     }
 
 
-def test_effects_and_dependants_are_told(stage: Stage) -> None:
+def test_effects_and_dependants_are_told(own_stage: Stage) -> None:
+    stage = own_stage
     name = Relation("stage", "t")
     stage.make_table(name)
     for statement in (
@@ -305,7 +349,8 @@ def test_effects_and_dependants_are_told(stage: Stage) -> None:
     )
 
 
-def test_an_event_trigger_of_somebody_else_is_refused(stage: Stage) -> None:
+def test_an_event_trigger_of_somebody_else_is_refused(own_stage: Stage) -> None:
+    stage = own_stage
     stage.enrolled.execute(
         "CREATE FUNCTION public.spy() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';"
         " CREATE EVENT TRIGGER spy ON ddl_command_end EXECUTE FUNCTION public.spy()"
@@ -333,11 +378,11 @@ def test_a_name_that_would_be_cut_is_refused(stage: Stage) -> None:
 )
 def test_an_uncommitted_change_is_waited_for_and_its_holder_named(stage: Stage, doing: str) -> None:
     """F12: never an empty footprint while somebody is changing it."""
-    held, wanted = Relation("stage", "held"), Relation("stage", "wanted")
+    held, wanted = stage.relation(), stage.relation()
     stage.make_table(held)
     with stage.enrolled.connected(autocommit=False) as holder:
         holder.execute("SET application_name = 'the holder'")
-        holder.execute(doing)
+        holder.execute(doing.replace("stage.held", str(held)).replace("stage.wanted", str(wanted)))
         refused = stage.catalog.observe([held, wanted], (), deadline(0.5))
         assert isinstance(refused, Refused)
         assert refused.problem.reason == "observation_blocked"

@@ -97,14 +97,20 @@ def stage_of(enrolled: Enrolled) -> Stage:
 
 
 @pytest.fixture
-def stage(enrolled: Enrolled) -> Stage:
+def stage(shared: Enrolled) -> Stage:
+    return stage_of(shared)
+
+
+@pytest.fixture
+def own_stage(enrolled: Enrolled) -> Stage:
+    """For a test that breaks its database."""
     return stage_of(enrolled)
 
 
 class TestGate(GateSuite):
     @pytest.fixture
-    def stage(self, enrolled: Enrolled) -> Stage:
-        return stage_of(enrolled)
+    def stage(self, shared: Enrolled) -> Stage:
+        return stage_of(shared)
 
 
 # ─── issuing ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,8 +156,8 @@ def test_a_login_acts_as_the_writer_role_and_holds_nothing_else(stage: Stage) ->
     assert stage.gate.read_back(principal).grants == ("dpone_writer_stage",)
     with stage.log_in(credential) as session:
         assert session.execute("SELECT session_user, current_user").fetchone() == (principal.name, "dpone_writer_stage")
-        session.execute("CREATE TABLE stage.made (a int)")
-        owner = session.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'made'").fetchone()
+        session.execute("CREATE TABLE stage.made_by_one (a int)")
+        owner = session.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'made_by_one'").fetchone()
         assert owner == ("dpone_writer_stage",)
         for forbidden in (
             "CREATE TABLE marts.made (a int)",
@@ -163,13 +169,13 @@ def test_a_login_acts_as_the_writer_role_and_holds_nothing_else(stage: Stage) ->
             "CREATE ROLE other",
             "CREATE SCHEMA other",
             "CREATE FUNCTION stage.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-            "CREATE RULE r AS ON INSERT TO stage.made DO INSTEAD NOTHING",
+            "CREATE RULE r AS ON INSERT TO stage.made_by_one DO INSTEAD NOTHING",
             "ALTER DATABASE postgres SET work_mem = '1MB'",
         ):
             with pytest.raises(psycopg.Error):
                 session.execute(forbidden)
     with stage.enrolled.connected("warehouse_reader") as reader:
-        assert reader.execute("SELECT * FROM stage.made").fetchall() == []
+        assert reader.execute("SELECT * FROM stage.made_by_one").fetchall() == []
 
 
 def test_with_several_schemas_each_object_goes_to_its_own_writer(stage: Stage) -> None:
@@ -223,8 +229,9 @@ def test_the_server_never_sees_the_clear_password(stage: Stage) -> None:
     ],
 )
 def test_nothing_is_issued_while_the_gate_does_not_guard(
-    stage: Stage, break_it: str, put_right: str | None, named: str
+    own_stage: Stage, break_it: str, put_right: str | None, named: str
 ) -> None:
+    stage = own_stage
     principal = stage.journaled(stage.attempt())
     stage.enrolled.execute(break_it)
     try:
@@ -263,7 +270,8 @@ def test_creation_needs_the_ledgers_transaction(stage: Stage) -> None:
 # ─── nobody else is locked out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nobody_else_notices_a_broken_control_schema(stage: Stage) -> None:
+def test_nobody_else_notices_a_broken_control_schema(own_stage: Stage) -> None:
+    stage = own_stage
     credential = stage.issued(stage.journaled(stage.attempt()))
     stage.enrolled.execute("DROP SCHEMA dpone_control CASCADE")
     for role in ("postgres_admin", "dpone_controller", "warehouse_reader", "shop_reader"):
@@ -399,12 +407,12 @@ def test_a_server_that_does_not_answer_gives_unknown(stage: Stage) -> None:
 
 def test_connect_loops_never_get_past_closing(stage: Stage) -> None:
     """F6: gates raced by logins; after quiescence no session exists and none begins."""
-    for _ in range(12):
+    for _ in range(24):
         principal = stage.journaled(stage.attempt())
         credential = stage.issued(principal)
         stop = threading.Event()
         entered: list[int] = []
-        racers = [threading.Thread(target=_keep_connecting, args=(stage, credential, stop, entered)) for _ in range(4)]
+        racers = [threading.Thread(target=_keep_connecting, args=(stage, credential, stop, entered)) for _ in range(3)]
         for racer in racers:
             racer.start()
         wait_until(lambda seen=entered: seen, what="a first login")
