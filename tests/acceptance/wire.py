@@ -1,0 +1,231 @@
+"""A loopback port in front of an engine: down, cut, silent or slow when a test says so, or when it sees a moment come.
+
+It reads what passes. Of PostgreSQL's protocol it knows the names that ledger transactions give themselves, and COMMIT:
+so a fault can be tied to a step of the protocol, whatever the clock says.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+_SCRIPT = re.compile(rb"dpone/([a-z][a-z -]*)")
+_COMMIT = b"COMMIT\0"
+_BYTES = 65536
+
+
+class Phase(StrEnum):
+    """Where in a ledger transaction a message stands."""
+
+    OPENS = "opens"
+    """Its first statement is about to be sent on."""
+    COMMITS = "commits"
+    """Its COMMIT is about to be sent on."""
+    ANSWERED = "answered"
+    """Its COMMIT was answered; the answer is about to be given to the client."""
+
+
+class State(StrEnum):
+    """What becomes of everything that passes."""
+
+    UP = "up"
+    SILENT = "silent"
+    DOWN = "down"
+
+
+@dataclass(slots=True)
+class Moment:
+    """Something that is done once, the ``nth`` time that ``holds`` of a message; ``fired`` tells that it was."""
+
+    holds: Callable[[bytes, str, Phase | None], bool]
+    do: Callable[[], None]
+    nth: int = 1
+    fired: threading.Event = field(default_factory=threading.Event)
+
+    def look(self, data: bytes, script: str, phase: Phase | None) -> None:
+        """Do it if the moment has come."""
+        if not self.fired.is_set() and self.holds(data, script, phase):
+            self.nth -= 1
+            if self.nth == 0:
+                self.fired.set()
+                self.do()
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    near: socket.socket
+    far: socket.socket
+    script: str = ""
+    committing: bool = False
+
+
+class Wire:
+    """Passes every connection on to an engine on loopback, until it is told otherwise. Its port never changes."""
+
+    def __init__(self, port: int) -> None:
+        """Listen; the engine is at ``port``."""
+        self._engine = port
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._links: list[_Link] = []
+        self._moments: list[Moment] = []
+        self._state = State.UP
+        self._pause = 0.0
+        self._never = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._listen()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End everything."""
+        self.down()
+
+    # what a test says
+
+    def down(self) -> None:
+        """End every connection and refuse new ones, as a server does that is not there."""
+        with self._lock:
+            if self._state is not State.DOWN:
+                with suppress(OSError):
+                    self._listener.shutdown(socket.SHUT_RDWR)
+                self._listener.close()
+            self._set(State.DOWN)
+            self._end_all()
+
+    def cut(self) -> None:
+        """End every connection there is; new ones are passed on."""
+        with self._lock:
+            self._end_all()
+
+    def silent(self) -> None:
+        """Pass nothing on, in either direction, and end nothing: new connections are taken and left waiting."""
+        with self._lock:
+            self._set(State.SILENT)
+
+    def slow(self, seconds: float) -> None:
+        """Give every answer so much later."""
+        self._pause = seconds
+
+    def up(self) -> None:
+        """Pass everything on again; what was held back in silence is lost with its connections."""
+        with self._lock:
+            self._pause = 0.0
+            self._moments.clear()
+            if self._state is State.UP:
+                return
+            self._end_all()
+            if self._state is State.DOWN:
+                self._listener = socket.create_server(("127.0.0.1", self.port))
+                self._listen()
+            self._set(State.UP)
+
+    def at(self, script: str, phase: Phase, do: Callable[[], None], *, nth: int = 1) -> Moment:
+        """Do something at a moment of the ``nth`` ledger transaction of that name."""
+        return self._add(Moment(lambda _, name, seen: (name, seen) == (script, phase), do, nth))
+
+    def at_bytes(self, part: bytes, do: Callable[[], None], *, nth: int = 1) -> Moment:
+        """Do something before the ``nth`` message with these bytes is passed on to the engine."""
+        return self._add(Moment(lambda data, _, phase: part in data and phase is not Phase.ANSWERED, do, nth))
+
+    def at_message(self, nth: int, do: Callable[[], None]) -> Moment:
+        """Do something before the ``nth`` message from now, whatever it is, is passed on to the engine."""
+        return self._add(Moment(lambda _, __, phase: phase is not Phase.ANSWERED, do, nth))
+
+    # what passes
+
+    def _add(self, moment: Moment) -> Moment:
+        with self._lock:
+            self._moments.append(moment)
+        return moment
+
+    def _set(self, state: State) -> None:
+        self._state = state
+        self._changed.notify_all()
+
+    def _listen(self) -> None:
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection(("127.0.0.1", self._engine))
+                for end in (near, far):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                link = _Link(near, far)
+                with self._lock:
+                    self._links.append(link)
+                for work in (self._ask, self._answer):
+                    threading.Thread(target=work, args=(link,), daemon=True).start()
+
+    def _ask(self, link: _Link) -> None:
+        for data in _received(link.near):
+            named = _SCRIPT.findall(data)
+            phase = None
+            if named:
+                link.script, phase = named[-1].decode(), Phase.OPENS
+            if _COMMIT in data and link.script:
+                phase, link.committing = Phase.COMMITS, True
+            self._look(data, link.script, phase)
+            self._pass(data, link.far)
+        self._end(link)
+
+    def _answer(self, link: _Link) -> None:
+        for data in _received(link.far):
+            if link.committing:
+                link.committing = False
+                self._look(data, link.script, Phase.ANSWERED)
+            if self._pause:
+                self._never.wait(self._pause)
+            self._pass(data, link.near)
+        self._end(link)
+
+    def _look(self, data: bytes, script: str, phase: Phase | None) -> None:
+        with self._lock:
+            moments = list(self._moments)
+        for moment in moments:
+            moment.look(data, script, phase)
+
+    def _pass(self, data: bytes, to: socket.socket) -> None:
+        with self._changed:
+            while self._state is State.SILENT:
+                self._changed.wait()
+        with suppress(OSError):
+            to.sendall(data)
+
+    def _end(self, link: _Link) -> None:
+        with self._lock, suppress(ValueError):
+            self._links.remove(link)
+        _hang_up(link)
+
+    def _end_all(self) -> None:
+        for link in self._links:
+            _hang_up(link)
+        self._links.clear()
+
+
+def _received(one: socket.socket) -> Iterator[bytes]:
+    with suppress(OSError):
+        while data := one.recv(_BYTES):
+            yield data
+
+
+def _hang_up(link: _Link) -> None:
+    for one in (link.near, link.far):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            one.close()
