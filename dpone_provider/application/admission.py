@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from dpone_provider.application.admission_rules import (
     Landing,
     require_enrolled_as_pinned,
-    require_free_slots,
     require_ours,
     require_source_as_pinned,
     require_supported,
@@ -55,6 +54,7 @@ class ObservedTarget:
     catalog: PhysicalCatalog
     enrolment: Enrolment
     observation: DatabaseObservation
+    classes: Mapping[Relation, Relation]
     registered: frozenset[Relation]
 
     @property
@@ -64,7 +64,7 @@ class ObservedTarget:
 
     def slot_of(self, relation: Relation) -> SlotId:
         """Return the id of the slot of a relation: that of its class."""
-        return slot_id(self.incarnation.incarnation_id, dict(self.observation.classes)[relation])
+        return slot_id(self.incarnation.incarnation_id, self.classes[relation])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +93,22 @@ class Admission:
 
     def workload_rows(self, occurrence_id: OccurrenceId) -> tuple[WorkloadRow, ...]:
         """Return the request's workloads as the ledger holds them."""
+        plans = {task.workload_id: task.plan_digest for dag in self.parent.dags.values() for task in dag.tasks}
+        kinds = {pack.workload_id: each.kind for each in self.parent.release.constituents for pack in each.packs}
         return tuple(
             WorkloadRow(
                 occurrence_id=occurrence_id,
-                workload_id=landing.footprint.workload_id,
-                constituent=self.parent.constituent_of(landing.footprint.workload_id),
+                workload_id=workload_id,
+                constituent=kinds[workload_id],
                 cell=landing.cell,
-                pack_digest=self.parent.packs[landing.footprint.workload_id].digest,
-                plan_digest=self.parent.task_of(landing.footprint.workload_id).plan_digest,
+                pack_digest=self.parent.packs[workload_id].digest,
+                plan_digest=plans[workload_id],
                 services=(landing.footprint.target.service.service_id,),
-                writes=self.writes[landing.footprint.workload_id],
-                reads=self.reads[landing.footprint.workload_id],
+                writes=self.writes[workload_id],
+                reads=self.reads[workload_id],
             )
             for landing in self.landings
+            for workload_id in (landing.footprint.workload_id,)
         )
 
     def slot_names(self) -> dict[SlotId, str]:
@@ -202,6 +205,7 @@ class Admitter:
                 catalog=catalog,
                 enrolment=enrolment,
                 observation=observation,
+                classes=dict(observation.classes),
                 registered=frozenset(registered),
             )
         return targets
@@ -222,21 +226,32 @@ class Admitter:
             writes[mark.workload_id] = tuple(sorted({target.slot_of(one) for one in mark.writes}))
             source = by_database.get(_database_key(mark.read_from))
             reads[mark.workload_id] = _read_slots(source, mark) if source is not None else ()
-        _require_no_collision(landings, by_database)
+        _require_no_collision(landings, by_database, self._elsewhere(parent.environment, targets, deadline))
         for target in targets.values():
             require_ours(target.connection, target.observation, _writers(landings, target), target.registered)
-        admission = Admission(parent=parent, targets=targets, landings=landings, writes=writes, reads=reads)
-        self._require_free(admission, deadline)
-        return admission
+        return Admission(parent=parent, targets=targets, landings=landings, writes=writes, reads=reads)
 
-    def _require_free(self, admission: Admission, deadline: Deadline) -> None:
-        wanted = {one for slots in admission.writes.values() for one in slots}
+    def _elsewhere(
+        self, environment: str, targets: Mapping[IncarnationId, ObservedTarget], deadline: Deadline
+    ) -> tuple[WorkloadRelation, ...]:
+        """Return every slot of these databases that another environment owns: theirs is never drained."""
+        ids = {slot_id(one, relation) for one, target in targets.items() for relation in target.registered}
 
         def read(tx: LedgerTransaction) -> tuple[tuple[Slot, Occurrence | None], ...]:
-            owned = [slot for slot in tx.slots(wanted, Lock.NONE) if slot.owner_id is not None]
-            return tuple((slot, tx.occurrence(OccurrenceId(str(slot.owner_id)), Lock.NONE)) for slot in owned)
+            owned = [slot for slot in tx.slots(ids, Lock.NONE) if slot.owner_id is not None]
+            owners = {one: tx.occurrence(one, Lock.NONE) for one in {slot.owner_id for slot in owned} if one}
+            return tuple((slot, owners.get(OccurrenceId(str(slot.owner_id)))) for slot in owned)
 
-        require_free_slots(admission.parent.environment, require(self.ledger, "read", read, deadline))
+        return tuple(
+            WorkloadRelation(
+                workload_id=str(owner),
+                incarnation_id=slot.incarnation_id,
+                relation=slot.relation,
+                relation_class=slot.relation,
+            )
+            for slot, owner in require(self.ledger, "read", read, deadline)
+            if owner is not None and owner.environment != environment
+        )
 
 
 def slot_name(incarnation: Incarnation, slot: Slot) -> str:
@@ -294,21 +309,24 @@ def _writers(landings: Iterable[Landing], target: ObservedTarget) -> dict[Relati
     }
 
 
-def _require_no_collision(landings: Iterable[Landing], by_database: Mapping[tuple[str, str], ObservedTarget]) -> None:
+def _require_no_collision(
+    landings: Iterable[Landing],
+    by_database: Mapping[tuple[str, str], ObservedTarget],
+    elsewhere: Iterable[WorkloadRelation],
+) -> None:
     owned: list[WorkloadRelation] = []
     for landing in landings:
         target = by_database[_database_key(landing.footprint.target)]
-        classes = dict(target.observation.classes)
         for written in landing.footprint.writes:
             owned.append(
                 WorkloadRelation(
                     workload_id=landing.footprint.workload_id,
                     incarnation_id=target.incarnation.incarnation_id,
                     relation=written,
-                    relation_class=classes[written],
+                    relation_class=target.classes[written],
                 )
             )
-    refused = refusal_of(collisions(owned))
+    refused = refusal_of(collisions(owned, elsewhere))
     if refused is not None:
         raise DponeError(refused)
 
