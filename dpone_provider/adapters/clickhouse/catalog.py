@@ -144,8 +144,9 @@ class ClickHouseCatalog:
 
     def _objects(self, session: Session, candidates: frozenset[Relation]) -> tuple[ObservedObject, ...]:
         observer = Observer(session)
-        standing = [row for row in observer.tables([self._database]) if Relation(row.database, row.name) in candidates]
-        own = EnrolmentTables(session).journaled(row.uuid for row in standing) if standing else frozenset()
+        names = {candidate.name for candidate in candidates}
+        standing = [row for row in observer.tables([self._database], names) if row.name in names]
+        own = EnrolmentTables(session).journaled(self._database) if standing else frozenset()
         effects = _Effects(
             references=observer.references(),
             policies=observer.row_policies([self._database]),

@@ -20,25 +20,19 @@ SELECT ($sees_everything) AS sees, groupArray((name, engine, toString(uuid)))
 FROM system.databases WHERE name IN {databases:Array(String)}
 
 -- name: tables
--- Everything in the databases asked for. All of it, so that near names are seen too.
-SELECT ($sees_everything) AS sees,
-    groupArray((database, name, toString(uuid), engine, create_table_query, sorting_key, partition_key, comment,
-        ifNull(total_rows, 1)))
-FROM system.tables WHERE database IN {databases:Array(String)} AND NOT is_temporary
-
--- name: named_tables
--- Those of the names asked for that stand in the databases asked for.
+-- What stands at the names asked for, in the databases asked for; no name asks for all.
 SELECT ($sees_everything) AS sees,
     groupArray((database, name, toString(uuid), engine, create_table_query, sorting_key, partition_key, comment,
         ifNull(total_rows, 1)))
 FROM system.tables
-WHERE database IN {databases:Array(String)} AND name IN {tables:Array(String)} AND NOT is_temporary
+WHERE database IN {databases:Array(String)} AND NOT is_temporary
+    AND (empty({tables:Array(String)}) OR name IN {tables:Array(String)})
 
 -- name: columns
--- The columns of the tables asked for, in order.
+-- The columns of the tables asked for, in order; no name asks for all.
 SELECT database, table, name, type, comment
 FROM system.columns
-WHERE database IN {databases:Array(String)} AND table IN {tables:Array(String)}
+WHERE database IN {databases:Array(String)} AND (empty({tables:Array(String)}) OR table IN {tables:Array(String)})
 ORDER BY database, table, position
 
 -- name: readers_and_writers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -97,10 +97,9 @@ class EnrolmentTables:
         }
         self._add("add_journal", row, query_id=f"dpone-journal-{staged_uuid}")
 
-    def journaled(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Return those of the UUIDs that the journal knows."""
-        rows = self._session.rows(_sql("journaled"), {"uuids": sorted(uuids)})
-        return frozenset(row[0] for row in rows)
+    def journaled(self, database: str) -> frozenset[str]:
+        """Return the UUIDs of the tables in a database that the journal knows."""
+        return frozenset(row[0] for row in self._session.rows(_sql("journaled"), {"database": database}))
 
     def attempts_of(self, occurrence: OccurrenceId) -> tuple[str, ...]:
         """Return the attempts of an occurrence that ever staged here."""
@@ -162,7 +161,7 @@ def _enrol(session: Session, order: EnrolmentOrder, subject: str) -> Marker | Re
             )
     if server_uuid == NIL_UUID and order.family is Family.PRODUCTION:
         return _refused("service_without_identity", subject, "serverUUID() is zero", "a clickhouse-server")
-    foreign = foreign_in_staging([table.name for table in observer.tables([STAGING_DATABASE])])
+    foreign = foreign_in_staging([table.name for table in observer.tables([STAGING_DATABASE], ())])
     if foreign:
         return _refused("foreign_objects", subject, f"in {STAGING_DATABASE}: {', '.join(foreign)}", "objects of ours")
     writers = writers_of(observer, order.database)

@@ -53,8 +53,9 @@ INSERT INTO $journal
 VALUES ({staged_uuid:UUID}, {slot_id:String}, {attempt_id:String}, {occurrence_id:String}, {staged_name:String})
 
 -- name: journaled
--- Which of some UUIDs were entered.
-SELECT DISTINCT toString(staged_uuid) FROM $journal WHERE staged_uuid IN {uuids:Array(UUID)}
+-- The UUIDs of the tables that stand in a database and were entered.
+SELECT DISTINCT toString(staged_uuid) FROM $journal
+WHERE staged_uuid IN (SELECT uuid FROM system.tables WHERE database = {database:String})
 
 -- name: attempts_of
 -- The attempts of one occurrence that ever staged here.

@@ -15,6 +15,7 @@ from dpone_provider.adapters.clickhouse.session import Session
 from dpone_provider.domain.identity import Relation
 from dpone_provider.sql_files import load
 
+_MOST_PARAMETER_BYTES: Final = 100 * 1024
 STATEMENTS: Final = load(Path(__file__).with_name("catalog.sql"))
 
 
@@ -86,14 +87,9 @@ class Observer:
         """Return those of the databases that exist."""
         return tuple(_database(row) for row in self._seen(STATEMENTS["databases"], {"databases": sorted(names)}))
 
-    def tables(self, databases: Iterable[str]) -> tuple[TableRow, ...]:
-        """Return everything that stands in the databases."""
-        return tuple(_table(row) for row in self._seen(STATEMENTS["tables"], {"databases": sorted(databases)}))
-
-    def named_tables(self, databases: Iterable[str], tables: Iterable[str]) -> tuple[TableRow, ...]:
-        """Return what stands at the names in the databases."""
-        asked = {"databases": sorted(databases), "tables": sorted(tables)}
-        return tuple(_table(row) for row in self._seen(STATEMENTS["named_tables"], asked))
+    def tables(self, databases: Iterable[str], names: Iterable[str]) -> tuple[TableRow, ...]:
+        """Return what stands at the names in the databases; for very many names, everything in the databases."""
+        return tuple(_table(row) for row in self._seen(STATEMENTS["tables"], _asked(databases, names)))
 
     def standing(self, statement: str, target: Relation, staging: str, prefix: str) -> tuple[TableRow, ...]:
         """Return what has the target's name, and what in the staging database has a name that begins so."""
@@ -106,9 +102,8 @@ class Observer:
         return tuple(_table(row) for row in self._seen(statement, asked))
 
     def columns(self, databases: Iterable[str], tables: Iterable[str]) -> list[tuple[str, str, str, str, str]]:
-        """Return (database, table, name, type, comment) of each column, in order."""
-        asked = {"databases": sorted(databases), "tables": sorted(tables)}
-        return [_strings(row) for row in self._session.rows(STATEMENTS["columns"], asked)]
+        """Return (database, table, name, type, comment) of each column, in order; asked as ``tables``."""
+        return [_strings(row) for row in self._session.rows(STATEMENTS["columns"], _asked(databases, tables))]
 
     def references(self) -> tuple[Reference, ...]:
         """Return every view, dictionary and forwarding table of the server."""
@@ -162,6 +157,13 @@ class Observer:
         if not sees:
             raise Blind(self._session.server.credential.user)
         return list(rows)
+
+
+def _asked(databases: Iterable[str], names: Iterable[str]) -> dict[str, list[str]]:
+    listed = sorted(names)
+    # A parameter is a field of the URL; the server allows 128 KiB each (http_max_field_value_size), escapes included.
+    size = sum(3 * len(name.encode()) + 9 for name in listed)
+    return {"databases": sorted(databases), "tables": listed if size < _MOST_PARAMETER_BYTES else []}
 
 
 def _database(row: tuple[Any, ...]) -> DatabaseRow:

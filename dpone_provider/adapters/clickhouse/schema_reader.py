@@ -66,7 +66,7 @@ def observed_tables(session: Session, relations: Sequence[Relation]) -> tuple[Ob
     databases = {relation.schema for relation in relations}
     names = {relation.name for relation in relations}
     known = {row.name for row in observer.databases(databases)}
-    rows = {Relation(row.database, row.name): row for row in observer.named_tables(databases, names)}
+    rows = {Relation(row.database, row.name): row for row in observer.tables(databases, names)}
     columns: dict[Relation, list[_ColumnRow]] = {}
     for column in observer.columns(databases, names):
         columns.setdefault(Relation(column[0], column[1]), []).append(column)
