@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +20,7 @@ from dpone_provider.adapters.postgres.errors import (
 )
 from dpone_provider.adapters.postgres.half_open import UnderWay, Watch
 from dpone_provider.adapters.postgres.names import filled, identifier, listed, literal
-from dpone_provider.adapters.postgres.session import Session, borrowed, session
+from dpone_provider.adapters.postgres.session import KeptSession, Session, borrowed, session
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
 from dpone_provider.documents.canonical import canonical_bytes
@@ -40,7 +39,8 @@ class PostgresGate:
     """`LoginGate` of one PostgreSQL cluster, through the controller's role in the enrolled database.
 
     ``call_seconds`` bounds every call that is given no deadline. The object remembers, between polls of one principal,
-    which logins under way count and which sessions it saw; a new object begins that anew, which is only slower.
+    which logins under way count and which sessions it saw; a new object begins that anew, which is only slower. From
+    ``disable`` to ``collect`` it keeps one connection: closing polls. For one thread.
     """
 
     endpoint: Endpoint
@@ -49,8 +49,13 @@ class PostgresGate:
     control_schema: str
     entropy: Entropy
     call_seconds: float = 10.0
+    _kept: KeptSession = field(init=False)
     _watches: dict[str, Watch] = field(default_factory=dict, init=False)
     _sessions: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the connection that closing asks again and again; it is opened at its first use."""
+        self._kept = KeptSession(self.endpoint, self.credential, purpose="dpone gate")
 
     def propose(self, attempt_id: AttemptId, used: Collection[str]) -> Principal | Refused:
         """Choose the login's name: it follows from the attempt, and is used once."""
@@ -88,7 +93,9 @@ class PostgresGate:
     def read_back(self, principal: Principal) -> PrincipalObservation | Unknown:
         """Read the role on a fresh connection."""
         try:
-            with self._session("read back") as fresh:
+            with session(
+                self.endpoint, self.credential, purpose="dpone gate: read back", seconds=self.call_seconds
+            ) as fresh:
                 rows = fresh.rows(STATEMENTS["read_back"], {"name": principal.name})
         except ERRORS as error:
             return unreadable(error, f"login {principal.name}")
@@ -105,7 +112,7 @@ class PostgresGate:
         self._sessions.pop(principal.name, None)
         statement = filled(STATEMENTS["disable"], login=identifier(principal.name))
         try:
-            with self._session("disable", deadline) as own:
+            with self._kept.use(deadline.remaining()) as own:
                 own.run(statement)
         except ERRORS as error:
             if _is_absent(error):
@@ -116,7 +123,7 @@ class PostgresGate:
     def observe(self, principal: Principal) -> SessionObservation | Unknown:
         """Poll once."""
         try:
-            with self._session("observe") as own:
+            with self._kept.use(self.call_seconds) as own:
                 oid, can_login, sees, sessions, starting, prepared = own.row(
                     STATEMENTS["poll"], {"name": principal.name}
                 )
@@ -147,7 +154,7 @@ class PostgresGate:
             "began": [one["began"] for one in seen],
         }
         try:
-            with self._session("end sessions") as own:
+            with self._kept.use(self.call_seconds) as own:
                 own.rows(STATEMENTS["end_sessions"], parameters)
         except ERRORS as error:
             return unanswered(error, f"sessions of login {principal.name}", next_command=CLOSE_AGAIN)
@@ -156,25 +163,20 @@ class PostgresGate:
     def collect(self, principal: Principal) -> Unknown | None:
         """Drop the role; what it owns goes to the writer role first."""
         try:
-            with self._session("collect") as own, own.transaction():
-                left = _drop(own, principal.name)
+            with self._kept.use(self.call_seconds) as own, own.transaction():
+                return _drop(own, principal.name)
         except ERRORS as error:
             return unanswered(error, f"login {principal.name}", next_command="dpone recover")
-        return left
+        finally:
+            self._kept.close()
 
     def principals(self) -> tuple[str, ...] | Unknown:
         """List the roles of the cluster that carry our prefix."""
         try:
-            with self._session("list logins") as own:
+            with self._kept.use(self.call_seconds) as own:
                 return tuple(name for (name,) in own.rows(STATEMENTS["principals"]))
         except ERRORS as error:
             return unreadable(error, f"logins of service {self.service_id}")
-
-    @contextmanager
-    def _session(self, purpose: str, deadline: Deadline | None = None) -> Iterator[Session]:
-        seconds = self.call_seconds if deadline is None else deadline.remaining()
-        with session(self.endpoint, self.credential, purpose=f"dpone gate: {purpose}", seconds=seconds) as opened:
-            yield opened
 
     def _hindrances(self, ledger: Session, plan: GrantPlan) -> tuple[str, ...]:
         rows = ledger.rows(STATEMENTS["hindrances"], {"schemas": list(plan.writer_schemas)})
@@ -202,7 +204,7 @@ class PostgresGate:
         holders: list[str] = []
         if isinstance(error, ServerError) and error.timed_out:
             try:
-                with self._session("name the blocker") as own:
+                with self._kept.use(self.call_seconds) as own:
                     holders = [text for (text,) in own.rows(STATEMENTS["role_writers"])]
             except ERRORS:
                 holders = ["a holder that could not be read"]

@@ -28,6 +28,10 @@ SSL_MODES: Final = {
     TlsMode.VERIFY: "verify-full",
     TlsMode.STRICT: "verify-full",
 }
+_TIME_OUTS: Final = (
+    "SELECT set_config('statement_timeout', %(statement_timeout)s, false),"
+    " set_config('lock_timeout', %(lock_timeout)s, false)"
+)
 _LEAST_CONNECT_SECONDS = 2
 """libpq takes no shorter time-out."""
 _NOT_NOW: Final = ("the database system is", "too many clients", "remaining connection slots")
@@ -101,6 +105,53 @@ def session(endpoint: Endpoint, credential: Credential, *, purpose: str, seconds
             raw.close()
 
 
+class KeptSession:
+    """A connection that several calls share, for a caller that asks again and again. Not for two threads at once."""
+
+    def __init__(self, endpoint: Endpoint, credential: Credential, *, purpose: str) -> None:
+        """Connect at the first use."""
+        self._endpoint = endpoint
+        self._credential = credential
+        self._purpose = purpose
+        self._raw: Raw | None = None
+
+    @contextmanager
+    def use(self, seconds: float) -> Iterator[Session]:
+        """Give the connection for one call, bounded anew; one that broke is replaced at the next use.
+
+        Raises:
+            LoginRefused: the server let the role not in.
+            AnswerLost: nobody answered.
+        """
+        raw = self._reusable(seconds) or _opened(self._endpoint, self._credential, self._purpose, seconds)
+        self._raw = raw
+        try:
+            with Watchdog(raw.fileno(), seconds):
+                yield Session(raw)
+        except AnswerLost:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close it; the next use opens another."""
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            with suppress(psycopg.Error):
+                raw.close()
+
+    def _reusable(self, seconds: float) -> Raw | None:
+        """Return the open connection with new time-outs, or None if the server has given it up meanwhile."""
+        if self._raw is None or self._raw.closed:
+            self.close()
+            return None
+        try:
+            with Watchdog(self._raw.fileno(), seconds):
+                Session(self._raw).rows(_TIME_OUTS, _time_outs(seconds))
+        except (AnswerLost, ServerError):
+            self.close()
+        return self._raw
+
+
 def borrowed(handle: object) -> Session | None:
     """Return the session over a ledger transaction's handle, or None if it is no open transaction of psycopg's."""
     if not isinstance(handle, psycopg.Connection):
@@ -110,7 +161,7 @@ def borrowed(handle: object) -> Session | None:
 
 
 def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> Raw:
-    left = max(1, int(seconds * 1000))
+    limits = _time_outs(seconds)
     failure: PostgresError
     try:
         return psycopg.connect(
@@ -120,15 +171,21 @@ def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: f
             user=credential.user,
             password=credential.password.reveal(),
             sslmode=SSL_MODES[endpoint.tls],
-            connect_timeout=max(_LEAST_CONNECT_SECONDS, left // 1000),
+            connect_timeout=max(_LEAST_CONNECT_SECONDS, int(seconds)),
             application_name=purpose,
-            options=f"-c statement_timeout={left} -c lock_timeout={max(1, left * 9 // 10)}",
+            options=" ".join(f"-c {name}={value}" for name, value in limits.items()),
             client_encoding="UTF8",
             autocommit=True,
         )
     except psycopg.Error as error:
         failure = _not_connected(str(error), credential)
     raise failure
+
+
+def _time_outs(seconds: float) -> dict[str, str]:
+    """Return the server's own limits: a lock gives up first, as its error says more. Zero would mean none at all."""
+    milliseconds = max(1, int(seconds * 1000))
+    return {"statement_timeout": str(milliseconds), "lock_timeout": str(max(1, milliseconds * 9 // 10))}
 
 
 def _not_connected(text: str, credential: Credential) -> PostgresError:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, ServerError
-from dpone_provider.adapters.postgres.session import scrubbed, session
+from dpone_provider.adapters.postgres.session import KeptSession, Session, scrubbed, session
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.secret import Secret
 from tests.adapters.postgres.enrolled import Enrolled
@@ -28,35 +28,35 @@ def reachable(error: BaseException) -> str:
     return text
 
 
-def test_a_wrong_password_is_a_refusal_that_does_not_repeat_it(enrolled: Enrolled) -> None:
+def test_a_wrong_password_is_a_refusal_that_does_not_repeat_it(shared: Enrolled) -> None:
     wrong = Credential("dpone_controller", Secret(CANARY))
-    with pytest.raises(LoginRefused) as raised, session(enrolled.endpoint, wrong, purpose="t", seconds=10):
+    with pytest.raises(LoginRefused) as raised, session(shared.endpoint, wrong, purpose="t", seconds=10):
         pass
     assert "password authentication failed" in str(raised.value)
     assert "canary" not in reachable(raised.value)
 
 
-def test_nobody_there_is_an_answer_lost(enrolled: Enrolled) -> None:
-    nowhere = replace(enrolled.endpoint, port=1)
+def test_nobody_there_is_an_answer_lost(shared: Enrolled) -> None:
+    nowhere = replace(shared.endpoint, port=1)
     secret = Credential("dpone_controller", Secret(CANARY))
     with pytest.raises(AnswerLost) as raised, session(nowhere, secret, purpose="t", seconds=10):
         pass
     assert "canary" not in reachable(raised.value)
 
 
-def test_an_error_of_the_server_keeps_its_code_and_leads_nowhere(enrolled: Enrolled) -> None:
-    with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=10) as own:
+def test_an_error_of_the_server_keeps_its_code_and_leads_nowhere(shared: Enrolled) -> None:
+    with session(shared.endpoint, shared.controller, purpose="t", seconds=10) as own:
         with pytest.raises(ServerError) as raised:
             own.rows("SELECT 1/0")
         assert raised.value.sqlstate == "22012"
-        assert enrolled.controller.password.reveal() not in reachable(raised.value)
+        assert shared.controller.password.reveal() not in reachable(raised.value)
         assert own.rows("SELECT 1") == [(1,)]
 
 
-def test_a_statement_ends_at_the_deadline(enrolled: Enrolled) -> None:
+def test_a_statement_ends_at_the_deadline(shared: Enrolled) -> None:
     began = time.monotonic()
     with (
-        session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=0.4) as own,
+        session(shared.endpoint, shared.controller, purpose="t", seconds=0.4) as own,
         pytest.raises(ServerError) as raised,
     ):
         own.rows("SELECT pg_sleep(30)")
@@ -64,8 +64,8 @@ def test_a_statement_ends_at_the_deadline(enrolled: Enrolled) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_server_that_stopped_is_given_up(enrolled: Enrolled) -> None:
-    with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=1) as own:
+def test_a_server_that_stopped_is_given_up(shared: Enrolled) -> None:
+    with session(shared.endpoint, shared.controller, purpose="t", seconds=1) as own:
         ((pid,),) = own.rows("SELECT pg_backend_pid()")
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -77,3 +77,37 @@ def test_a_server_that_stopped_is_given_up(enrolled: Enrolled) -> None:
 
 def test_a_password_is_struck_out_of_any_text() -> None:
     assert scrubbed("invalid token: s3cret", Credential("u", Secret("s3cret"))) == "invalid token: ***"
+
+
+def pid(own: Session) -> int:
+    return int(own.row("SELECT pg_backend_pid()")[0])
+
+
+def test_a_kept_session_is_used_again_with_new_limits(shared: Enrolled) -> None:
+    kept = KeptSession(shared.endpoint, shared.controller, purpose="t")
+    with kept.use(30) as own:
+        first = pid(own)
+    with kept.use(0.4) as own:
+        assert pid(own) == first
+        with pytest.raises(ServerError) as raised:
+            own.rows("SELECT pg_sleep(30)")
+    assert raised.value.timed_out
+    kept.close()
+    with kept.use(30) as own:
+        assert pid(own) != first
+    kept.close()
+
+
+def test_a_kept_session_that_the_server_ended_is_replaced(shared: Enrolled) -> None:
+    kept = KeptSession(shared.endpoint, shared.controller, purpose="t")
+    with kept.use(30) as own:
+        first = pid(own)
+    shared.execute("SELECT pg_terminate_backend(%s, 10000)", first)
+    with kept.use(30) as own:
+        assert pid(own) != first
+        shared.execute("SELECT pg_terminate_backend(%s, 10000)", pid(own))
+        with pytest.raises((AnswerLost, ServerError)):
+            own.rows("SELECT 1")
+    with kept.use(30) as own:
+        assert own.rows("SELECT 1") == [(1,)]
+    kept.close()
