@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpone_provider.application.admission import Admission, slot_name
+from dpone_provider.application.admission_rules import require_enrolled_as_pinned
 from dpone_provider.application.drain import Drain, unresolved_attempt
 from dpone_provider.application.ledger import promotion, retirement
 from dpone_provider.application.ledger.calls import require, settled
@@ -17,6 +18,7 @@ from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.time import Clock, Deadline, Entropy
 from dpone_provider.documents.activation_receipt import CompositionActivationReceiptV1, SlotEpoch
 from dpone_provider.documents.activation_request import CompositionActivationRequestV1
+from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.reading import read
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import OccurrenceId, SlotId
@@ -104,9 +106,12 @@ class CompositionActivationCoordinator:
         """Move ownership in one transaction, read it back on a fresh connection, raise the targets' marks.
 
         Raises:
-            DponeError: Refused when an incarnation, an enrolment or a gate has changed since the request.
+            DponeError: Refused when an incarnation, an enrolment or a gate has changed since the request, or when
+                ``parent`` is not the request's.
         """
         request = self.request_document(occurrence_id)
+        if request.context.deployment_id != parent.deployment_id:
+            raise DponeError(_another_deployment(request, parent))
         enrolments = self._require_unchanged(request, parent)
         require(
             self.ledger,
@@ -114,10 +119,9 @@ class CompositionActivationCoordinator:
             lambda tx: promotion.prepare(tx, occurrence_id, _receipt_writer(request)),
             self._deadline(),
         )
-        prepared = require(
-            self.ledger.afresh(), "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline()
-        )
-        self._raise_marks(enrolments, parent)
+        fresh = self.ledger.afresh()
+        prepared = require(fresh, "read back", lambda tx: _read_back(tx, occurrence_id), self._deadline())
+        self._raise_marks(enrolments)
         return prepared
 
     def activate(self, occurrence_id: OccurrenceId, pointed_at: OccurrenceId | None) -> Occurrence:
@@ -136,19 +140,33 @@ class CompositionActivationCoordinator:
         Raises:
             DponeError: Refused ``occurrence_not_active``.
         """
-        found = self._occurrence(occurrence_id)
+        found = self.occurrence(occurrence_id)
         if found.state is not OccurrenceState.ACTIVE:
-            raise DponeError(_not_active(found))
+            raise DponeError(_not_in(found, OccurrenceState.ACTIVE))
         return found
 
     def begin_retirement(self, occurrence_id: OccurrenceId) -> Occurrence:
-        """Stop an occurrence for good: ACTIVE → RETIRING, or PREPARED → RETIRING."""
-        script = (
-            retirement.abandon
-            if self._occurrence(occurrence_id).state is OccurrenceState.PREPARED
-            else retirement.begin_retirement
-        )
+        """Stop an occurrence for good: ACTIVE → RETIRING, or PREPARED → RETIRING.
+
+        Raises:
+            DponeError: Refused, also for one that holds nothing yet, or for an attempt in COMMIT_UNKNOWN.
+        """
+        match self.occurrence(occurrence_id).state:
+            case OccurrenceState.PREPARED:
+                return self.abandon(occurrence_id)
+            case OccurrenceState.REQUESTED | OccurrenceState.WITHDRAWN:
+                raise DponeError(_holds_nothing(self.occurrence(occurrence_id)))
+            case OccurrenceState.ACTIVE | OccurrenceState.RETIRING | OccurrenceState.RETIRED:
+                script = retirement.begin_retirement
         return require(self.ledger, "begin retirement", lambda tx: script(tx, occurrence_id), self._deadline())
+
+    def abandon(self, occurrence_id: OccurrenceId) -> Occurrence:
+        """PREPARED → RETIRING, before it became ACTIVE.
+
+        Raises:
+            DponeError: Refused; one that is ACTIVE by now stays so.
+        """
+        return require(self.ledger, "abandon", lambda tx: retirement.abandon(tx, occurrence_id), self._deadline())
 
     def finalize_retirement(self, occurrence_id: OccurrenceId, deadline: Deadline, told: Told) -> Occurrence:
         """Drain, then RETIRING → RETIRED: every slot is released."""
@@ -164,7 +182,8 @@ class CompositionActivationCoordinator:
         data = require(self.ledger, "read", lambda tx: tx.request_document(occurrence_id), self._deadline())
         return settled(read(CompositionActivationRequestV1, data, f"request of occurrence {occurrence_id}"))
 
-    def _occurrence(self, occurrence_id: OccurrenceId) -> Occurrence:
+    def occurrence(self, occurrence_id: OccurrenceId) -> Occurrence:
+        """Read one occurrence."""
         return require(
             self.ledger,
             "read",
@@ -174,8 +193,9 @@ class CompositionActivationCoordinator:
 
     def _require_unchanged(
         self, request: CompositionActivationRequestV1, parent: Parent
-    ) -> tuple[tuple[str, Enrolment], ...]:
-        seen: list[tuple[str, Enrolment]] = []
+    ) -> tuple[tuple[Connection, Enrolment], ...]:
+        authority = settled(self.ledger.authority())
+        seen: list[tuple[Connection, Enrolment]] = []
         for database in request.databases:
             connection = next(
                 one
@@ -188,15 +208,20 @@ class CompositionActivationCoordinator:
             found = (enrolment.incarnation.incarnation_id, enrolment.gate_digest)
             if found != (database.incarnation_id, database.gate_digest):
                 raise DponeError(_moved_since(connection.reference, str(found)))
-            seen.append((connection.reference, enrolment))
+            seen.append((connection, enrolment))
+        # Taken after the marks were read: whoever raised them had taken a lower number of this ledger.
+        sequence = self._sequence()
+        for connection, enrolment in seen:
+            require_enrolled_as_pinned(connection, enrolment, authority, sequence)
         return tuple(seen)
 
-    def _raise_marks(self, enrolments: Sequence[tuple[str, Enrolment]], parent: Parent) -> None:
-        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), self._deadline())
-        for reference, _ in enrolments:
-            connection = parent.registry.connection(reference)
-            if connection is not None:
-                settled(self.services.catalog(connection).raise_mark(sequence))
+    def _raise_marks(self, enrolments: Sequence[tuple[Connection, Enrolment]]) -> None:
+        sequence = self._sequence()
+        for connection, _ in enrolments:
+            settled(self.services.catalog(connection).raise_mark(sequence))
+
+    def _sequence(self) -> int:
+        return require(self.ledger, "read", lambda tx: tx.next_sequence(), self._deadline())
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self.clock, LEDGER_SECONDS)
@@ -232,16 +257,36 @@ def _receipt_writer(request: CompositionActivationRequestV1) -> promotion.Receip
 
 def _read_back(tx: LedgerTransaction, occurrence_id: OccurrenceId) -> Prepared | Refused:
     occurrence = promotion.required_occurrence(tx, occurrence_id, Lock.NONE)
-    return promotion.prepared_already(tx, occurrence) or _not_active(occurrence)
+    return promotion.prepared_already(tx, occurrence) or _not_in(occurrence, OccurrenceState.PREPARED)
 
 
-def _not_active(occurrence: Occurrence) -> Refused:
+def _not_in(occurrence: Occurrence, state: OccurrenceState) -> Refused:
     return refuse(
-        "occurrence_not_active",
+        f"occurrence_not_{state.lower()}",
         str(occurrence),
         found=occurrence.state,
-        allowed="ACTIVE",
+        allowed=state,
         next_command="dpone status; run cache-sync again to continue a promotion",
+    )
+
+
+def _holds_nothing(occurrence: Occurrence) -> Refused:
+    return refuse(
+        "occurrence_holds_nothing",
+        str(occurrence),
+        found=occurrence.state,
+        allowed="an occurrence that holds its environment: PREPARED, ACTIVE or RETIRING",
+        next_command=f"dpone occurrence withdraw {occurrence.occurrence_id}",
+    )
+
+
+def _another_deployment(request: CompositionActivationRequestV1, parent: Parent) -> Refused:
+    return refuse(
+        "another_deployment",
+        f"request of occurrence {request.context.occurrence_id}",
+        found=f"deployment {parent.deployment_id}",
+        allowed=f"deployment {request.context.deployment_id}",
+        next_command="run the cache-sync of the request's own deployment",
     )
 
 
@@ -251,5 +296,5 @@ def _moved_since(reference: str, found: str) -> Refused:
         f"connection {reference}",
         found=f"incarnation and gate {found}",
         allowed="the incarnation and the gate that the request holds",
-        next_command="`dpone occurrence withdraw ID`, then run cache-sync again",
+        next_command="`dpone occurrence withdraw ID` (or `abandon`, if it is PREPARED), then run cache-sync again",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dpone_provider.application.jobs import cell_of
@@ -11,10 +11,9 @@ from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolm
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
+from dpone_provider.domain.collision import safety_key
 from dpone_provider.domain.identity import EngineKind, Incarnation, Relation
-from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
-from dpone_provider.domain.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,31 +122,18 @@ def require_ours(
     Ours was created under a writer role of ours and stands at a slot that is registered.
     """
     classes = dict(observation.classes)
-    known = {relation_class: landing for relation, landing in writers.items() for relation_class in [classes[relation]]}
-    written_classes = set(known)
+    known = {classes[relation]: landing for relation, landing in writers.items()}
+    # An object may stand at a third spelling of a name that the database holds equal: then it is at no candidate.
+    alike = {safety_key(relation_class): relation_class for relation_class in known}
     for one in observation.objects:
-        landing = known.get(classes.get(one.relation, one.relation))
+        relation_class = classes.get(one.relation, alike.get(safety_key(one.relation), one.relation))
+        landing = known.get(relation_class)
         if landing is None:
             continue
         where = f"{one.engine_kind} {one.relation} of connection {connection.reference}"
         _require_kind(where, one, landing)
-        _require_not_foreign(where, one, landing, classes.get(one.relation, one.relation) in registered)
-        _require_contained(where, one, landing, written_classes)
-
-
-def require_free_slots(environment: str, owned: Sequence[tuple[Slot, Occurrence | None]]) -> None:
-    """Refuse a slot that another environment owns: theirs is never drained."""
-    for slot, owner in owned:
-        if owner is not None and owner.environment != environment:
-            unwind(
-                refuse(
-                    "slot_of_another_environment",
-                    str(slot),
-                    found=f"owned by {owner}",
-                    allowed=f"a slot that is free or owned by environment {environment}",
-                    next_command="let one of the two environments write another table, then build it anew",
-                )
-            )
+        _require_not_foreign(where, one, landing, relation_class in registered)
+        _require_contained(where, one, landing)
 
 
 def _require_kind(where: str, one: ObservedObject, landing: Landing) -> None:
@@ -177,7 +163,7 @@ def _require_not_foreign(where: str, one: ObservedObject, landing: Landing, regi
         )
 
 
-def _require_contained(where: str, one: ObservedObject, landing: Landing, written: set[Relation]) -> None:
+def _require_contained(where: str, one: ObservedObject, landing: Landing) -> None:
     if one.unmodelled:
         unwind(
             refuse(

@@ -30,36 +30,40 @@ class Drain:
     closing: float = 60.0
 
     def wait(self, occurrence_id: OccurrenceId, deadline: Deadline, told: Callable[[str], None]) -> None:
-        """Return when no attempt of the occurrence is RUNNING or COMMIT_UNKNOWN.
+        """Return when no attempt of the occurrence is RUNNING or COMMIT_UNKNOWN; every change of their number is told.
 
         Raises:
             DponeError: Busy with the list at the deadline, Refused for an attempt in COMMIT_UNKNOWN.
         """
         reasons: dict[str, str] = {}
+        waiting = 0
         while live := self.live(occurrence_id):
             self._refuse_unknown(live)
             for attempt in live:
-                reasons[attempt.attempt_id] = self._end_if_dead(attempt)
+                reasons[attempt.attempt_id] = self._end_if_dead(attempt, deadline)
             live = self.live(occurrence_id)
             if live and deadline.passed():
+                self._refuse_unknown(live)
                 raise DponeError(_timed_out(occurrence_id, live, reasons))
             if live:
-                told(f"waiting for {len(live)} attempts of the predecessor")
-                self.clock.wait(min(POLL_SECONDS, max(deadline.remaining(), 0.01)))
+                if len(live) != waiting:
+                    told(f"waiting for {len(live)} attempts of occurrence {occurrence_id}")
+                waiting = len(live)
+                self.clock.wait(min(POLL_SECONDS, deadline.remaining()))
 
     def live(self, occurrence_id: OccurrenceId) -> tuple[Attempt, ...]:
         """Return the live attempts of an occurrence."""
         deadline = Deadline.after(self.clock, self.closing)
         return require(self.ledger, "read", lambda tx: tx.live_attempts(occurrence_id), deadline)
 
-    def _end_if_dead(self, attempt: Attempt) -> str:
+    def _end_if_dead(self, attempt: Attempt, until: Deadline) -> str:
         alive = self.task_instances.alive(attempt.binding.airflow)
         if isinstance(alive, Unknown):
             return f"Airflow could not be asked ({alive.problem.found})"
         if alive:
             return "Airflow says that its task is alive"
         try:
-            deadline = Deadline.after(self.clock, self.closing)
+            deadline = Deadline.after(self.clock, min(self.closing, until.remaining()))
             self.front_door.take(attempt.attempt_id, self.observer_of(attempt), deadline)
         except DponeError as error:
             return str(error.failure.problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from dpone_provider.application.ports.cache import DeploymentCache
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.documents.current_pointer import CurrentPointerV1
 from dpone_provider.documents.scalars import format_instant
+from dpone_provider.domain.exit_codes import ExitCode
 from dpone_provider.domain.identity import Digest, OccurrenceId, short
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
-from dpone_provider.domain.outcomes import DponeError, Failure, Refused, Unknown, refuse, unknown
+from dpone_provider.domain.outcomes import DponeError, Failure, Refused, StateChange, Unknown, refuse, unknown
 
 ABSENT = "absent"
 Told = Callable[[str], None]
@@ -80,6 +81,8 @@ class Steps:
     clock: Clock
     told: Told
     seconds: dict[str, float] = field(default_factory=dict)
+    requested: OccurrenceId | None = None
+    """Whose request stands in the ledger: from then on nothing that goes wrong has changed nothing."""
     _name: str | None = None
     _began: float = 0.0
 
@@ -111,10 +114,11 @@ class Promotion:
         """Run one promotion from where it stands to ACTIVE; a failure is told with what may have changed."""
         steps = Steps(clock=self.clock, told=told)
         try:
-            report = self._run(order, steps)
+            return self._run(order, steps)
         except DponeError as error:
-            return error.failure
-        return report
+            if steps.requested is None:
+                return error.failure
+            return self._unfinished(order, steps.requested, error.failure)
 
     def _run(self, order: PromotionOrder, steps: Steps) -> PromotionReport:
         steps.step("verify", f"verify deployment {short(order.deployment_id)}")
@@ -131,12 +135,14 @@ class Promotion:
             admission = self._admit(parent, steps)
             steps.end()
             return self._plan(order, parent, admission, view, steps)
+        steps.requested = None if resumed is None else resumed.occurrence_id
         steps.step("materialise", "materialise into the cache")
         parent = settled(self.cache.materialise(parent))
         if resumed is None:
             admission = self._admit(parent, steps)
             steps.step("request", "request ownership of every slot")
             resumed = self.coordinator.request(admission, view.holder.occurrence_id if view.holder else None)
+            steps.requested = resumed.occurrence_id
         return self._complete(order, parent, resumed, steps)
 
     def _admit(self, parent: Parent, steps: Steps) -> Admission:
@@ -150,22 +156,32 @@ class Promotion:
             self.coordinator.drain_predecessor(occurrence, deadline, steps.told)
         steps.step("prepare", "move ownership in one transaction")
         prepared = self.coordinator.prepare(occurrence.occurrence_id, parent)
-        try:
-            steps.step("point", f"point {order.environment} at generation {prepared.occurrence.generation}")
-            pointed = self._point(order, parent, prepared.occurrence)
-            steps.step("activate", "activate")
-            active = self.coordinator.activate(occurrence.occurrence_id, pointed)
-        except DponeError as error:
-            raise DponeError(_incomplete(order, prepared.occurrence, error.failure)) from error
+        steps.step("point", f"point {order.environment} at generation {prepared.occurrence.generation}")
+        pointed = self._point(order, parent, prepared.occurrence)
+        steps.step("activate", "activate")
+        active = self.coordinator.activate(occurrence.occurrence_id, pointed)
         steps.end()
         return _report(Ended.ACTIVATED, order, active, prepared, steps)
+
+    def _unfinished(self, order: PromotionOrder, occurrence_id: OccurrenceId, failure: Failure) -> Failure:
+        """Return the failure with what stands now; after prepare it is *activation incomplete*."""
+        try:
+            now = self.coordinator.occurrence(occurrence_id)
+            before = None if now.predecessor_id is None else self.coordinator.occurrence(now.predecessor_id)
+        except DponeError:
+            return _told(failure, f"what stands of occurrence {occurrence_id} could not be read", StateChange.MAYBE)
+        if now.state in (OccurrenceState.PREPARED, OccurrenceState.ACTIVE):
+            return _incomplete(order, now, failure)
+        stands = f"now stands {now}" + ("" if before is None else f" after {before}")
+        return _told(failure, stands, StateChange.SAID)
 
     def _standing(self, environment: str) -> CurrentPointerV1 | None:
         """Return the pointer; a broken file is no pointer, and swapping it is what mends it."""
         standing = self.cache.pointer(environment)
         return None if isinstance(standing, Refused) else standing
 
-    def _point(self, order: PromotionOrder, parent: Parent, occurrence: Occurrence) -> OccurrenceId:
+    def _point(self, order: PromotionOrder, parent: Parent, occurrence: Occurrence) -> OccurrenceId | None:
+        """Swap the pointer if it does not name the occurrence yet; return what it names, read back."""
         standing = self._standing(order.environment)
         if standing is not None and standing.occurrence_id == occurrence.occurrence_id:
             return standing.occurrence_id
@@ -179,19 +195,23 @@ class Promotion:
             by=self.ledger_login,
             note=order.promoted_by,
         )
-        settled(self.cache.swap_pointer(standing, pointer))
-        return pointer.occurrence_id
+        swapped = self.cache.swap_pointer(standing, pointer)
+        named = self._standing(order.environment)
+        # Who lost the race against another process of the same promotion has lost nothing.
+        if swapped is not None and (named is None or named.occurrence_id != occurrence.occurrence_id):
+            raise DponeError(swapped)
+        return None if named is None else named.occurrence_id
 
     def _follow(self, order: PromotionOrder, parent: Parent, view: LedgerView, steps: Steps) -> PromotionReport:
-        """The deployment is ACTIVE already: bring this machine's cache up to it if it lags."""
+        """The deployment is ACTIVE already: bring this machine's cache up to it, if it lags or is broken."""
         active = view.holder
         if active is None:
             raise AssertionError("an ACTIVE occurrence holds its environment")
+        steps.step("materialise", "materialise into the cache")
+        parent = settled(self.cache.materialise(parent))
         standing = self._standing(order.environment)
         ended = Ended.ALREADY_ACTIVE
         if standing is None or standing.occurrence_id != active.occurrence_id:
-            steps.step("materialise", "materialise into the cache")
-            parent = settled(self.cache.materialise(parent))
             steps.step("point", f"follow to generation {active.generation}")
             self._point(order, parent, active)
             ended = Ended.FOLLOWED
@@ -232,9 +252,11 @@ class Promotion:
 
 
 def _is_active(view: LedgerView, parent: Parent) -> bool:
-    holder = view.holder
+    """Tell whether the deployment is ACTIVE and no promotion of it is under way; one of another changes nothing yet."""
+    pending, holder = view.pending, view.holder
+    continues = pending is not None and pending.deployment_id == parent.deployment_id
     return (
-        view.pending is None
+        not continues
         and holder is not None
         and holder.state is OccurrenceState.ACTIVE
         and holder.deployment_id == parent.deployment_id
@@ -288,8 +310,13 @@ def _require_expected(order: PromotionOrder, view: LedgerView) -> None:
         )
 
 
+def _told(failure: Failure, stands: str, change: StateChange) -> Failure:
+    problem = replace(failure.problem, found=f"{failure.problem.found}; {stands}")
+    return replace(failure, problem=problem, change=change)
+
+
 def _incomplete(order: PromotionOrder, occurrence: Occurrence, failure: Failure) -> Unknown:
-    return unknown(
+    incomplete = unknown(
         "activation_incomplete",
         str(occurrence),
         found=str(failure.problem),
@@ -297,6 +324,7 @@ def _incomplete(order: PromotionOrder, occurrence: Occurrence, failure: Failure)
         next_command="run the same cache-sync again: it continues from here"
         f" (--deployment-id {order.deployment_id} --environment {order.environment})",
     )
+    return replace(incomplete, exit_code=ExitCode.INCOMPLETE, change=StateChange.SAID)
 
 
 def _report(

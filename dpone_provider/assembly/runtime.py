@@ -150,8 +150,15 @@ class Runtime:
         return materializer.materialize(order)
 
     def abandon(self, occurrence_id: OccurrenceId, drain_timeout: float) -> Occurrence:
-        """PREPARED → RETIRING → RETIRED."""
-        return self.retire(occurrence_id, drain_timeout)
+        """PREPARED → RETIRING → RETIRED; one that is ACTIVE by now is refused.
+
+        Raises:
+            DponeError: Refused, Busy.
+        """
+        coordinator = self.coordinator
+        coordinator.abandon(occurrence_id)
+        deadline = Deadline.after(self.clock, drain_timeout)
+        return coordinator.finalize_retirement(occurrence_id, deadline, self.told)
 
     def retire(self, occurrence_id: OccurrenceId, drain_timeout: float) -> Occurrence:
         """Stop, drain and release an occurrence for good.
