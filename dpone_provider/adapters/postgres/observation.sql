@@ -15,17 +15,15 @@ FROM dpone_gate.managed_schema AS managed ORDER BY managed.schema_name
 -- Each candidate with its class: of the registered names and the candidates that this server holds equal, the first.
 -- PostgreSQL compares names byte by byte, and so does this: the type `name` is what the catalog itself compares.
 WITH given AS (
-    SELECT schema_name::name, table_name::name, position, registered
+    SELECT schema_name, table_name, position, registered,
+        first_value(position) OVER (
+            PARTITION BY schema_name::name, table_name::name ORDER BY registered DESC, position
+        ) AS first_position
     FROM unnest(%(schemas)s::text[], %(names)s::text[], %(registered)s::boolean[])
         WITH ORDINALITY AS u (schema_name, table_name, registered, position)
 )
-SELECT first_one.schema_name::text, first_one.table_name::text
-FROM given AS candidate
-CROSS JOIN LATERAL (
-    SELECT other.schema_name, other.table_name FROM given AS other
-    WHERE other.schema_name = candidate.schema_name AND other.table_name = candidate.table_name
-    ORDER BY other.registered DESC, other.position LIMIT 1
-) AS first_one
+SELECT first_one.schema_name, first_one.table_name
+FROM given AS candidate JOIN given AS first_one ON first_one.position = candidate.first_position
 WHERE NOT candidate.registered
 ORDER BY candidate.position
 
