@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import yaml
-from psycopg import sql
 
 from dpone_provider import lab
 from dpone_provider.application.attempt import AttemptReport, AttemptTimes
@@ -165,13 +165,19 @@ class Place:
         """The place's cache."""
         return self.root / "cache"
 
+    @property
+    def pointer(self) -> Path:
+        """The place's pointer file, which need not exist."""
+        return self.cache_root / "current" / f"{self.name}.json"
+
     # the source
 
     def source(self, name: str, rows: int = 5, columns: str = "id int PRIMARY KEY, word text, n numeric(12, 2)") -> str:
         """Make a table in the shop with so many rows (id, a word, a number); return its name."""
         table = self.table(name)
         self.world.sql(SHOP, f"CREATE TABLE {table} ({columns})")
-        self.fill(name, rows)
+        if rows:
+            self.fill(name, rows)
         return table
 
     def fill(self, name: str, rows: int, first: int = 1) -> None:
@@ -232,8 +238,8 @@ class Place:
             "ordinary": list(transfers),
             "environments": {self.name: "environments/here.yaml"},
         } | more
-        (directory / "workspace.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
-        (directory / "environments" / "here.yaml").write_text(yaml.safe_dump(self.environment))
+        (directory / "workspace.yaml").write_text(_plain_yaml(value))
+        (directory / "environments" / "here.yaml").write_text(_plain_yaml(self.environment))
         return directory
 
     def release(self, *transfers: Mapping[str, Any], **more: Any) -> Deployment:
@@ -337,9 +343,6 @@ class Place:
         )
 
 
-def quoted(name: str) -> str:
-    """Return an identifier, quoted for PostgreSQL."""
-    return sql.Identifier(name).as_string(None)
-
-
-Rows = Sequence[tuple[Any, ...]]
+def _plain_yaml(value: Mapping[str, Any]) -> str:
+    """Through JSON: a mapping that stands at two places would become an anchor, which is refused."""
+    return yaml.safe_dump(json.loads(json.dumps(value)), sort_keys=False)
