@@ -540,7 +540,7 @@ END
 $body$;
 
 -- I4, I5, I13: an attempt begins RUNNING, under an ACTIVE occurrence that stays locked, with the digests of the request,
--- and is the newest try of its task. (The attempts of `dpone schema apply` have no workload in the request.)
+-- and is the newest try of its task. (The attempts of a schema change, schema:<slot>, have no workload in the request.)
 CREATE FUNCTION guard_attempt() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
 DECLARE
