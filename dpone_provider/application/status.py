@@ -10,8 +10,8 @@ from dpone_provider.application.ports.ledger import EnvironmentRow, Ledger, Ledg
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.documents.current_pointer import CurrentPointerV1
 from dpone_provider.domain.attempt import Attempt, AttemptState
-from dpone_provider.domain.gate import Gate
-from dpone_provider.domain.occurrence import FINAL, Occurrence, OccurrenceState
+from dpone_provider.domain.gate import Gate, GateState
+from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Failure
 from dpone_provider.domain.publication import Publication
 
@@ -42,7 +42,7 @@ class EnvironmentStatus:
 
     name: str
     row: EnvironmentRow | None
-    pointer: CurrentPointerV1 | None | Failure
+    pointer: CurrentPointerV1 | Failure | None
     occurrences: tuple[Occurrence, ...]
     live: tuple[LiveAttempt, ...]
     blocks: tuple[Block, ...]
@@ -102,27 +102,32 @@ def _occurrence_blocks(occurrences: tuple[Occurrence, ...]) -> tuple[Block, ...]
 
 
 def _attempt_blocks(live: tuple[LiveAttempt, ...]) -> tuple[Block, ...]:
-    return tuple(
-        Block(
-            what=f"{one.attempt} keeps its slots",
-            next_command=f"dpone attempt reconcile {one.attempt.attempt_id}",
-        )
-        for one in live
-        if one.attempt.state is AttemptState.COMMIT_UNKNOWN
-    )
+    blocks: list[Block] = []
+    for one in live:
+        attempt_id = one.attempt.attempt_id
+        ending = any(gate.state in (GateState.CLOSING, GateState.CLOSED) for gate in one.gates)
+        if one.attempt.state is AttemptState.COMMIT_UNKNOWN:
+            blocks.append(
+                Block(what=f"{one.attempt} keeps its slots", next_command=f"dpone attempt reconcile {attempt_id}")
+            )
+        elif ending:
+            gates = ", ".join(str(gate) for gate in one.gates)
+            what = f"{one.attempt} is being ended ({gates}); if nobody does it now, it stands still"
+            blocks.append(Block(what=what, next_command=f"wait, or `dpone recover --attempt {attempt_id}`"))
+    return tuple(blocks)
 
 
 def _pointer_blocks(
-    occurrences: tuple[Occurrence, ...], pointer: CurrentPointerV1 | None | Failure
+    occurrences: tuple[Occurrence, ...], pointer: CurrentPointerV1 | Failure | None
 ) -> tuple[Block, ...]:
-    active = [one for one in occurrences if one.state not in FINAL and one.state is OccurrenceState.ACTIVE]
-    if not active:
-        return ()
-    if isinstance(pointer, CurrentPointerV1) and pointer.occurrence_id == active[0].occurrence_id:
-        return ()
-    return (
-        Block(
-            what=f"this machine's cache does not point at {active[0]}",
-            next_command="run cache-sync of its deployment here; it follows",
-        ),
-    )
+    active = next((one for one in occurrences if one.state is OccurrenceState.ACTIVE), None)
+    match pointer:
+        case _ if active is None:
+            return ()
+        case CurrentPointerV1(occurrence_id=named) if named == active.occurrence_id:
+            return ()
+        case CurrentPointerV1() | None:
+            what = f"this machine's cache does not point at {active}"
+        case failure:
+            what = f"this machine's pointer cannot be read: {failure.problem}"
+    return (Block(what=what, next_command="run cache-sync of its deployment here; it follows"),)
