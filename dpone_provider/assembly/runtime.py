@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +16,7 @@ from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.activation import CompositionActivationCoordinator
-from dpone_provider.application.attempt import AttemptReport, AttemptRunner, Workload
+from dpone_provider.application.attempt import AttemptReport, AttemptRunner, AttemptTimes, Workload
 from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger.calls import require, settled
@@ -104,12 +104,14 @@ class Runtime:
             plan_digest=parent.task_of(workload_id).plan_digest,
             airflow=tried,
         )
+        times = within(self.settings.times, parent.packs[workload_id].timeout_seconds)
+        timed = replace(self, settings=replace(self.settings, times=times))
         with tempfile.TemporaryDirectory(prefix="dpone-attempt-") as directory:
             try:
-                workload = self._maker().make(parent, workload_id, Path(directory))
+                workload = timed._maker().make(parent, workload_id, Path(directory))
             except DponeError as error:
                 return error.failure
-            return self._runner().run(self.settings.environment, binding, as_(workload))
+            return timed._runner().run(self.settings.environment, binding, as_(workload))
 
     def observer_of(self, attempt: Attempt) -> OutcomeObserver:
         """Return who decides an attempt of any occurrence, from its own deployment in the cache.
@@ -316,6 +318,11 @@ class Runtime:
             clock=self.clock,
             closing=self.settings.times.closing,
         )
+
+
+def within(times: AttemptTimes, timeout_seconds: int) -> AttemptTimes:
+    """Return the times of one workload: it executes no longer than it says itself, nor than the process allows."""
+    return replace(times, execution=min(times.execution, float(timeout_seconds)))
 
 
 def runtime_of(settings: Settings, told: Told, task_instances: TaskInstances | None = None) -> Runtime:
