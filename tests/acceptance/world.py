@@ -305,10 +305,11 @@ class Place:
     def run(
         self, promoted: PromotionReport, name: str, tried: AirflowTry | None = None, runtime: Runtime | None = None
     ) -> AttemptReport | Failure:
-        """Run one attempt of a transfer of a promoted deployment."""
+        """Run one attempt of a workload of a promoted deployment: of an ordinary transfer by its name alone."""
         at = runtime or self.runtime()
         occurrence_id = OccurrenceId(str(promoted.occurrence_id))
-        return at.run_workload(occurrence_id, promoted.deployment_id, f"ordinary.{name}", tried or self.tried())
+        workload_id = name if "." in name else f"ordinary.{name}"
+        return at.run_workload(occurrence_id, promoted.deployment_id, workload_id, tried or self.tried())
 
     # looking
 
@@ -341,6 +342,13 @@ class Place:
             "SELECT attempt_id, state FROM dpone_control.attempt WHERE environment = %s ORDER BY ledger_sequence",
             self.name,
         )
+
+
+def succeeded(outcome: AttemptReport | Failure) -> AttemptReport:
+    """Return a report of success; anything else is a failure of the test."""
+    assert isinstance(outcome, AttemptReport), outcome
+    assert outcome.problem is None, outcome.problem
+    return outcome
 
 
 def _plain_yaml(value: Mapping[str, Any]) -> str:
