@@ -91,6 +91,7 @@ class PostgresStagingWriter:
             (found,) = read(own, [staged])
         if not isinstance(found, Standing):
             raise DponeError(_gone(self._job))
+        arrow.run(f"SET statement_timeout = {max(1, int(deadline.remaining() * 1000))}")
         reads = column_reads(staged, self._contract.columns, found)
         hasher, size = ContentHasher(self._contract.columns), 0
         for batch in arrow.batches(select_rows(staged, reads)):
