@@ -21,6 +21,7 @@ COMMANDS = {
     "recover": Deferred(f"{_HERE}.recover:recover", "Take the front door for attempts that are dead."),
     "occurrence": Deferred(f"{_HERE}.occurrence:occurrence", "List, withdraw, abandon and retire occurrences."),
     "attempt": Deferred(f"{_HERE}.attempt:attempt", "List, show and reconcile attempts."),
+    "control": Deferred(f"{_HERE}.control:control", "Render installation scripts, enrol and pin databases."),
     "reconcile": Deferred(f"{_HERE}.reconcile:reconcile", "Read sources and targets again and compare every row."),
 }
 

@@ -1,0 +1,124 @@
+"""What an administrator does with a database beside running scripts: enrol it on ClickHouse, and pin what is there.
+
+The pins are what an environment file says of a connection; they are read from the server, never made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpone_provider.adapters.ledger.ledger import PostgresLedger
+from dpone_provider.adapters.secrets.references import ReferencedCredentials
+from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.application.ledger.calls import settled
+from dpone_provider.application.ports.catalog import Enrolment, PhysicalCatalog
+from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.assembly.reach import authority_login
+from dpone_provider.assembly.worker_job import Login
+from dpone_provider.domain.connection import Endpoint, TlsMode
+from dpone_provider.domain.identity import EngineKind
+from dpone_provider.domain.outcomes import refuse, unwind
+
+
+def login_of(reference: str, tls: TlsMode) -> Login:
+    """Return the login that a credential reference stands for, and where.
+
+    Raises:
+        DponeError: Refused when the reference cannot be resolved.
+    """
+    found = settled(ReferencedCredentials().resolve(reference))
+    endpoint = Endpoint(kind=found.kind, host=found.host, port=found.port, database=found.database, tls=tls)
+    return Login(endpoint, found.credential)
+
+
+def authority_of(reference: str, control_schema: str) -> Authority:
+    """Return who the control authority is.
+
+    Raises:
+        DponeError: Refused or Unknown when it cannot be reached or is none.
+    """
+    at = authority_login(ReferencedCredentials(), reference)
+    ledger = PostgresLedger(at.endpoint, at.credential, SystemClock(), control_schema=control_schema)
+    try:
+        return settled(ledger.authority())
+    finally:
+        ledger.close()
+
+
+def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
+    """Return a connection's entry of an environment file, as far as the server can tell it.
+
+    Raises:
+        DponeError: Refused or Unknown when the server cannot be read.
+    """
+    from dpone_provider.adapters.clickhouse.enrolment import STAGING_DATABASE
+
+    catalog, at = _catalog(login, control_schema), login.endpoint
+    incarnation = settled(catalog.incarnation())
+    enrolment = catalog.enrolment()
+    database: dict[str, Any] = {"facts": dict(incarnation.facts)}
+    entry: dict[str, Any] = {
+        "kind": at.kind.value,
+        "endpoint": {"host": at.host, "port": at.port, "database": at.database},
+        "tls": at.tls.value,
+        "composition_service_id": incarnation.service.service_id,
+        "databases": {at.database: database},
+    }
+    if isinstance(enrolment, Enrolment):
+        entry["family"] = enrolment.family.value
+        database["managed_schemas"] = list(enrolment.managed_schemas)
+        if at.kind is EngineKind.CLICKHOUSE:
+            database |= {"engine": "Atomic", "staging_schema": STAGING_DATABASE}
+    return entry
+
+
+def enrol_clickhouse(login: Login, authority: Authority) -> None:
+    """Leave the marker of ``authority`` for the login's database; once more changes nothing.
+
+    Raises:
+        DponeError: Refused when the database is not fit to be enrolled, Failed or Unknown with the server's own words.
+    """
+    from dpone_provider.adapters.clickhouse.enrolment import EnrolmentOrder, enrol
+    from dpone_provider.adapters.clickhouse.session import ClickHouseServer
+
+    if login.endpoint.kind is not EngineKind.CLICKHOUSE:
+        unwind(
+            refuse(
+                "enrolled_by_scripts",
+                str(login.endpoint),
+                found=f"a database of kind {login.endpoint.kind}",
+                allowed="a ClickHouse database; a PostgreSQL one is enrolled by its superuser, with scripts",
+                next_command="dpone control render 040_enrol_target.sql",
+            )
+        )
+    order = EnrolmentOrder(
+        authority_id=authority.authority_id,
+        authority_incarnation=authority.incarnation,
+        family=authority.family,
+        database=login.endpoint.database,
+    )
+    settled(enrol(ClickHouseServer(endpoint=login.endpoint, credential=login.credential), order))
+
+
+def _catalog(login: Login, control_schema: str) -> PhysicalCatalog:
+    match login.endpoint.kind:
+        case EngineKind.CLICKHOUSE:
+            from dpone_provider.adapters.clickhouse.catalog import ClickHouseCatalog
+            from dpone_provider.adapters.clickhouse.session import ClickHouseServer
+
+            return ClickHouseCatalog(ClickHouseServer(endpoint=login.endpoint, credential=login.credential))
+        case EngineKind.POSTGRES:
+            from dpone_provider.adapters.postgres.catalog import PostgresCatalog
+
+            return PostgresCatalog(login.endpoint, login.credential, control_schema)
+        case EngineKind.MSSQL:
+            unwind(
+                refuse(
+                    "engine_without_adapter",
+                    str(login.endpoint),
+                    found="SQL Server",
+                    allowed="PostgreSQL or ClickHouse in this version",
+                    next_command="name a credential of a supported engine",
+                )
+            )

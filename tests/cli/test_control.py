@@ -1,0 +1,72 @@
+"""What administrators print: scripts with their variables, and pins read from a server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from dpone_provider import lab
+from dpone_provider.cli.control import control
+from dpone_provider.documents.environment import EnvironmentV1
+from dpone_provider.documents.reading import document_of
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(control, arguments)
+
+
+def test_a_script_is_printed_with_its_variables_filled_in() -> None:
+    done = run("render", "030_receipts.sql", "--set", "controller_role=ctl")
+    assert done.exit_code == 0
+    assert "${" not in done.output
+    assert "GRANT SELECT ON dpone_receipt.receipt TO ctl;" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("030_receipts.sql",), "script_variables_differ"),
+        (("030_receipts.sql", "--set", "controller_role=ctl; DROP TABLE x"), "script_variable_unsafe"),
+        (("../../etc/passwd",), "no_such_script"),
+    ],
+)
+def test_what_would_be_no_such_script_is_refused(arguments: tuple[str, ...], reason: str) -> None:
+    done = run("render", *arguments)
+    assert done.exit_code == 10
+    assert reason in done.output
+
+
+def test_a_setting_without_a_value_is_wrong_usage() -> None:
+    assert run("render", "030_receipts.sql", "--set", "controller_role").exit_code == 2
+
+
+@pytest.mark.lab
+def test_pins_are_what_an_environment_file_takes(postgres_lab: lab.LabState) -> None:
+    reference = f"file:{postgres_lab.credential('shop_reader')}"
+    done = run("pin", "--credential", reference, "--tls", "disabled")
+    assert done.exit_code == 0, done.output
+    entry = yaml.safe_load(done.output)
+    assert set(entry["databases"]["postgres"]["facts"]) == {"database_oid", "system_identifier"}
+    environment = {
+        "schema": "dpone.environment.v1",
+        "name": "lab",
+        "family": "nonproduction",
+        "bindings": {"shop": "shop.lab"},
+        "connections": {"shop.lab": {**entry, "family": "nonproduction", "credentials": {"reader": reference}}},
+    }
+    assert isinstance(document_of(EnvironmentV1, environment, "here"), EnvironmentV1)
+    as_json = json.loads(run("pin", "--credential", reference, "--tls", "disabled", "--format", "json").output)
+    assert as_json["connection"] == entry
+
+
+@pytest.mark.lab
+def test_postgres_is_enrolled_by_scripts(postgres_lab: lab.LabState) -> None:
+    reference = f"file:{postgres_lab.credential('dpone_controller')}"
+    done = run(
+        "enroll", "--credential", reference, "--tls", "disabled", "--workspace-authority-connection-ref", "env:NO"
+    )
+    assert done.exit_code == 10
+    assert "credential_missing" in done.output
