@@ -73,15 +73,12 @@ def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
     return entry
 
 
-def enrol_clickhouse(login: Login, authority: Authority) -> None:
-    """Leave the marker of ``authority`` for the login's database; once more changes nothing.
+def require_clickhouse(login: Login) -> None:
+    """Refuse a database that is enrolled in another way.
 
     Raises:
-        DponeError: Refused when the database is not fit to be enrolled, Failed or Unknown with the server's own words.
+        DponeError: Refused ``enrolled_by_scripts``.
     """
-    from dpone_provider.adapters.clickhouse.enrolment import EnrolmentOrder, enrol
-    from dpone_provider.adapters.clickhouse.session import ClickHouseServer
-
     if login.endpoint.kind is not EngineKind.CLICKHOUSE:
         unwind(
             refuse(
@@ -92,6 +89,17 @@ def enrol_clickhouse(login: Login, authority: Authority) -> None:
                 next_command="dpone control render 040_enrol_target.sql",
             )
         )
+
+
+def enrol_clickhouse(login: Login, authority: Authority) -> None:
+    """Leave the marker of ``authority`` for the login's database; once more changes nothing.
+
+    Raises:
+        DponeError: Refused when the database is not fit to be enrolled, Failed or Unknown with the server's own words.
+    """
+    from dpone_provider.adapters.clickhouse.enrolment import EnrolmentOrder, enrol
+    from dpone_provider.adapters.clickhouse.session import ClickHouseServer
+
     order = EnrolmentOrder(
         authority_id=authority.authority_id,
         authority_incarnation=authority.incarnation,

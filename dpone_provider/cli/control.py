@@ -92,6 +92,7 @@ def enroll(credential: str, tls: str, control_schema: str, authority: str, outpu
 
     output = Output(output_format)
     login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
+    output.run(lambda: enrolling.require_clickhouse(login))
     found = output.run(lambda: enrolling.authority_of(authority, control_schema))
     output.run(lambda: enrolling.enrol_clickhouse(login, found))
     output.result(

@@ -69,4 +69,4 @@ def test_postgres_is_enrolled_by_scripts(postgres_lab: lab.LabState) -> None:
         "enroll", "--credential", reference, "--tls", "disabled", "--workspace-authority-connection-ref", "env:NO"
     )
     assert done.exit_code == 10
-    assert "credential_missing" in done.output
+    assert "enrolled_by_scripts" in done.output
