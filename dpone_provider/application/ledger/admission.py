@@ -53,11 +53,7 @@ def look(
     tx: LedgerTransaction, environment: str, binding: AttemptBinding
 ) -> AlreadyAdmitted | EarlierTryLives | Unadmitted:
     """Tell what has to be done before anything may be refused: follow the winner, or end the earlier try."""
-    same = tx.attempt(binding.attempt_id, Lock.NONE)
-    if same is not None:
-        return AlreadyAdmitted(same)
-    earlier = _live_earlier_try(tx.tries_of(environment, binding.airflow.task_key), binding)
-    return Unadmitted() if earlier is None else EarlierTryLives(earlier)
+    return _standing(tx.tries_of(environment, binding.airflow.task_key), binding)
 
 
 def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> AdmissionOutcome:
@@ -65,13 +61,10 @@ def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> A
     occurrence = tx.occurrence(binding.occurrence_id, Lock.SHARE)
     if occurrence is None or occurrence.environment != environment:
         return _no_occurrence(binding, environment)
-    same = tx.attempt(binding.attempt_id, Lock.NONE)
-    if same is not None:
-        return AlreadyAdmitted(same)
-    tries = tx.tries_of(environment, binding.airflow.task_key)
-    earlier = _live_earlier_try(tries, binding)
-    if earlier is not None:
-        return EarlierTryLives(earlier)
+    # Before any lock on slots: who has been admitted already must not wait for them.
+    standing = look(tx, environment, binding)
+    if not isinstance(standing, Unadmitted):
+        return standing
     workload = tx.workload(binding.occurrence_id, binding.workload_id)
     if workload is None:
         return _no_workload(binding)
@@ -79,7 +72,7 @@ def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> A
         return _not_active_yet(occurrence)
     if occurrence.state is not OccurrenceState.ACTIVE:
         return _handed_over(binding, occurrence)
-    return _decide(tx, environment, binding, occurrence, workload, tries)
+    return _decide(tx, environment, binding, occurrence, workload)
 
 
 def holders(tx: LedgerTransaction, binding: AttemptBinding) -> tuple[Attempt, ...]:
@@ -92,10 +85,14 @@ def holders(tx: LedgerTransaction, binding: AttemptBinding) -> tuple[Attempt, ..
     return tuple({one.attempt_id: one for one in (*writers, *readers)}.values())
 
 
-def _live_earlier_try(tries: Sequence[Attempt], binding: AttemptBinding) -> Attempt | None:
+def _standing(tries: Sequence[Attempt], binding: AttemptBinding) -> AlreadyAdmitted | EarlierTryLives | Unadmitted:
+    for one in tries:
+        if one.attempt_id == binding.attempt_id:
+            return AlreadyAdmitted(one)
     number = binding.airflow.try_number
     live = (one for one in tries if one.state in attempts.LIVE and one.binding.airflow.try_number < number)
-    return next(live, None)
+    earlier = next(live, None)
+    return Unadmitted() if earlier is None else EarlierTryLives(earlier)
 
 
 def _decide(
@@ -104,9 +101,13 @@ def _decide(
     binding: AttemptBinding,
     occurrence: Occurrence,
     workload: WorkloadRow,
-    tries: Sequence[Attempt],
 ) -> AdmissionOutcome:
     touched = tx.slots(set(workload.writes) | set(workload.reads), Lock.UPDATE)
+    # Again, under the locks: a twin or another try may have been admitted while they were waited for.
+    tries = tx.tries_of(environment, binding.airflow.task_key)
+    standing = _standing(tries, binding)
+    if not isinstance(standing, Unadmitted):
+        return standing
     receipt = tx.receipt(occurrence.occurrence_id)
     epochs = dict(receipt[1]) if receipt is not None else {}
     new = Attempt(
