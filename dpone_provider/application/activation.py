@@ -47,6 +47,7 @@ class CompositionActivationCoordinator:
     drain: Drain
     clock: Clock
     entropy: Entropy
+    ledger_seconds: float = LEDGER_SECONDS
 
     def view(self, environment: str) -> LedgerView:
         """Read the environment, its pending occurrence and its holder."""
@@ -95,7 +96,7 @@ class CompositionActivationCoordinator:
             if attempt.state is AttemptState.COMMIT_UNKNOWN:
                 raise DponeError(unresolved_attempt(attempt))
         require(
-            self.ledger,
+            self.drain.ledger,
             "drain",
             lambda tx: promotion.drain(tx, occurrence.occurrence_id, predecessor_id),
             self._deadline(),
@@ -224,7 +225,7 @@ class CompositionActivationCoordinator:
         return require(self.ledger, "read", lambda tx: tx.next_sequence(), self._deadline())
 
     def _deadline(self) -> Deadline:
-        return Deadline.after(self.clock, LEDGER_SECONDS)
+        return Deadline.after(self.clock, self.ledger_seconds)
 
 
 def _owned_names(tx: LedgerTransaction, occurrence_id: OccurrenceId) -> dict[SlotId, str]:

@@ -21,6 +21,7 @@ from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger.calls import require, settled
 from dpone_provider.application.ledger.promotion import required_occurrence
+from dpone_provider.application.ledger.unblocking import UnblockingLedger
 from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.cache import DeploymentCache
 from dpone_provider.application.ports.credentials import Credentials
@@ -35,6 +36,7 @@ from dpone_provider.application.status import EnvironmentStatus, environment_sta
 from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
 from dpone_provider.assembly.gates import EnvironmentGates
 from dpone_provider.assembly.reach import authority_login
+from dpone_provider.assembly.refusals import no_pointer, no_workload, not_one_attempt
 from dpone_provider.assembly.services import RegistryServices
 from dpone_provider.assembly.settings import Settings
 from dpone_provider.assembly.workloads import WorkloadMaker
@@ -50,14 +52,13 @@ from dpone_provider.domain.identity import (
     SlotId,
 )
 from dpone_provider.domain.occurrence import Occurrence
-from dpone_provider.domain.outcomes import DponeError, Failure, refuse
+from dpone_provider.domain.outcomes import DponeError, Failure
 
 if TYPE_CHECKING:
     from dpone_provider.application.reconcile import TableReconciliation
 
 Told = Callable[[str], None]
 Found = TypeVar("Found")
-SECONDS = 30.0
 NOWHERE = Path("/nonexistent")
 
 
@@ -95,7 +96,7 @@ class Runtime:
         if not isinstance(parent, Parent):
             return parent
         if workload_id not in parent.packs:
-            return _no_workload(workload_id, deployment_id)
+            return no_workload(workload_id, deployment_id)
         binding = AttemptBinding(
             occurrence_id=occurrence_id,
             constituent=parent.constituent_of(workload_id),
@@ -138,6 +139,7 @@ class Runtime:
             drain=self._drain(),
             clock=self.clock,
             entropy=self.entropy,
+            ledger_seconds=self.settings.times.ledger,
         )
 
     def promote(self, order: PromotionOrder) -> PromotionReport | Failure:
@@ -192,7 +194,7 @@ class Runtime:
     def attempt_with_evidence(self, start: AttemptId) -> tuple[AttemptRecord, tuple[bytes, ...]]:
         """Return one attempt, by its id or a unique start of it, with its evidence documents."""
         attempt_id = self.attempt_id(start)
-        record = self._front_door().record(attempt_id, Deadline.after(self.clock, SECONDS))
+        record = self._front_door(self.ledger).record(attempt_id, self._deadline())
         return record, self._read(lambda tx: tx.evidence(attempt_id))
 
     def attempt_id(self, start: str) -> AttemptId:
@@ -206,7 +208,7 @@ class Runtime:
         known = self._read(lambda tx: tx.attempts(environment=None, unresolved_only=False, limit=100_000))
         found = [one.attempt_id for one in known if one.attempt_id.startswith(start)]
         if len(found) != 1:
-            raise DponeError(_not_one_attempt(start, len(found)))
+            raise DponeError(not_one_attempt(start, len(found)))
         return found[0]
 
     def receipt(self, occurrence_id: OccurrenceId) -> tuple[tuple[SlotId, int], ...]:
@@ -222,6 +224,14 @@ class Runtime:
     def proof_digests(self, attempt_id: AttemptId) -> tuple[Digest, ...]:
         """Return the digests of an attempt's proofs, in ledger order."""
         return tuple(proof.evidence_digest for proof in self._read(lambda tx: tx.proofs(attempt_id)))
+
+    def end_stopped_controllers(self) -> tuple[str, ...]:
+        """End the ledger sessions that sleep in an open transaction; return who they were, in words.
+
+        Raises:
+            DponeError: Unknown when the authority does not answer.
+        """
+        return settled(self._unblocking().end_sleepers())
 
     def recover_dead(self) -> tuple[RecoveredAttempt, ...]:
         """Take the front door for every dead attempt of the environment."""
@@ -267,11 +277,14 @@ class Runtime:
         """Return the deployment that this machine's pointer names."""
         pointer = settled(self.cache.pointer(self.settings.environment))
         if pointer is None:
-            raise DponeError(_no_pointer(self.settings.environment))
+            raise DponeError(no_pointer(self.settings.environment))
         return settled(self.cache.read(self.settings.environment, pointer.deployment_id))
 
     def _read(self, read: Callable[[LedgerTransaction], Found]) -> Found:
-        return require(self.ledger, "read", read, Deadline.after(self.clock, SECONDS))
+        return require(self.ledger, "read", read, self._deadline())
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self.clock, self.settings.times.ledger)
 
     def _maker(self) -> WorkloadMaker:
         return WorkloadMaker(
@@ -285,14 +298,17 @@ class Runtime:
             told=self.told,
         )
 
-    def _front_door(self) -> FrontDoor:
-        return FrontDoor(ledger=self.ledger, gates=self.gates, clock=self.clock, grace=self.settings.grace)
+    def _unblocking(self) -> UnblockingLedger:
+        return UnblockingLedger(ledger=self.ledger, told=self.told, patience=self.settings.times.patience)
+
+    def _front_door(self, ledger: Ledger) -> FrontDoor:
+        return FrontDoor(ledger=ledger, gates=self.gates, clock=self.clock, grace=self.settings.grace)
 
     def _runner(self) -> AttemptRunner:
         return AttemptRunner(
             ledger=self.ledger,
             gates=self.gates,
-            front_door=self._front_door(),
+            front_door=self._front_door(self.ledger),
             observer_of=self.observer_of,
             task_instances=self.task_instances,
             clock=self.clock,
@@ -300,9 +316,10 @@ class Runtime:
         )
 
     def _drain(self) -> Drain:
+        ledger = self._unblocking()
         return Drain(
-            ledger=self.ledger,
-            front_door=self._front_door(),
+            ledger=ledger,
+            front_door=self._front_door(ledger),
             observer_of=self.observer_of,
             task_instances=self.task_instances,
             clock=self.clock,
@@ -310,9 +327,10 @@ class Runtime:
         )
 
     def _recovery(self) -> Recovery:
+        ledger = self._unblocking()
         return Recovery(
-            ledger=self.ledger,
-            front_door=self._front_door(),
+            ledger=ledger,
+            front_door=self._front_door(ledger),
             observer_of=self.observer_of,
             task_instances=self.task_instances,
             clock=self.clock,
@@ -341,7 +359,13 @@ def runtime_of(settings: Settings, told: Told, task_instances: TaskInstances | N
     )
     return Runtime(
         settings=settings,
-        ledger=PostgresLedger(at.endpoint, at.credential, clock, control_schema=settings.control_schema),
+        ledger=PostgresLedger(
+            at.endpoint,
+            at.credential,
+            clock,
+            control_schema=settings.control_schema,
+            sleeper_seconds=settings.times.sleep,
+        ),
         ledger_login=at.credential.user,
         cache=cache,
         credentials=credentials,
@@ -358,33 +382,3 @@ def _task_instances() -> TaskInstances:
     from dpone_provider.adapters.airflow_metadata.task_instances import AirflowTaskInstances
 
     return AirflowTaskInstances()
-
-
-def _no_workload(workload_id: str, deployment_id: Digest) -> Failure:
-    return refuse(
-        "no_such_workload",
-        f"workload {workload_id}",
-        found=f"no such workload in deployment {deployment_id}",
-        allowed="a workload of the deployment that the task names",
-        next_command="trigger a new run",
-    )
-
-
-def _not_one_attempt(start: str, found: int) -> Failure:
-    return refuse(
-        "no_such_attempt" if found == 0 else "attempt_id_ambiguous",
-        f"attempt {start}",
-        found=f"{found} attempts whose id begins so",
-        allowed="exactly one",
-        next_command="dpone attempt list",
-    )
-
-
-def _no_pointer(environment: str) -> Failure:
-    return refuse(
-        "no_current_deployment",
-        f"environment {environment}",
-        found="no current pointer in this machine's cache",
-        allowed="a promoted deployment",
-        next_command="dpone airflow cache-sync",
-    )

@@ -25,16 +25,18 @@ def recover(
     """Take the front door (close, observe, seal) for attempts that are dead.
 
     Dead means: Airflow says now that the task instance is neither queued, running nor deferred. Never age. A mistake
-    costs work, not safety.
+    costs work, not safety. Before that, the sessions of controllers that are stopped inside a ledger transaction are
+    ended: nothing of it was committed.
     """
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
+    ended = output.run(at.end_stopped_controllers)
     if attempt_id is None:
         done = output.run(at.recover_dead)
     else:
         done = (output.run(lambda: at.recover_on_word(AttemptId(attempt_id))),)
     if output.is_json:
-        output.result({"attempts": [_json(one) for one in done]}, "")
+        output.result({"ended_sessions": list(ended), "attempts": [_json(one) for one in done]}, "")
     elif not done:
         click.echo("no live attempt")
     else:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from dpone_provider import lab
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
+from dpone_provider.adapters.ledger.ledger import SLEEPER_SECONDS, PostgresLedger
 from dpone_provider.adapters.ledger.run import Hook
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from dpone_provider.adapters.system.clock import SystemClock
@@ -33,7 +33,7 @@ class InstalledLedger:
 
     database: lab.LabDatabase
 
-    def ledger(self, on_statement: Hook | None = None) -> PostgresLedger:
+    def ledger(self, on_statement: Hook | None = None, sleeper_seconds: float = SLEEPER_SECONDS) -> PostgresLedger:
         """Return a ledger over the controller's login."""
         parts = urlsplit(self.database.controller.reveal())
         endpoint = Endpoint(
@@ -44,7 +44,9 @@ class InstalledLedger:
             tls=TlsMode.DISABLED,
         )
         credential = Credential(CONTROLLER, Secret(str(parts.password)))
-        return PostgresLedger(endpoint, credential, SystemClock(), on_statement=on_statement)
+        return PostgresLedger(
+            endpoint, credential, SystemClock(), on_statement=on_statement, sleeper_seconds=sleeper_seconds
+        )
 
     @contextmanager
     def admin(self) -> Iterator[Admin]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from dpone_provider.adapters.ledger.errors import Answer, Meaning, law_refused
-from dpone_provider.application.ports.ledger import Conflict
+from dpone_provider.application.ports.ledger import ROW_LOCKED, Conflict
 from dpone_provider.domain.outcomes import (
     Busy,
     Problem,
@@ -85,11 +85,11 @@ def deadlock_until_deadline(script: str) -> Busy:
 
 def _waited(subject: str, holder: str) -> Busy:
     return busy(
-        "ledger_row_locked",
+        ROW_LOCKED,
         subject,
         holder=holder,
         allowed="rows that nobody keeps locked until the deadline",
-        next_command="wait; one that is idle in transaction is ended with pg_terminate_backend (nothing was committed)",
+        next_command="wait, or `dpone recover`, which ends a session that sleeps in an open transaction",
     )
 
 

@@ -15,16 +15,17 @@ from dpone_provider.adapters.ledger.connection import open_connection
 from dpone_provider.adapters.ledger.errors import Meaning, read_error
 from dpone_provider.adapters.ledger.run import Hook, Run, Script, Unopened, guard_lost
 from dpone_provider.adapters.ledger.tables import SCHEMA
-from dpone_provider.adapters.ledger.waiting import Watch
+from dpone_provider.adapters.ledger.waiting import STATEMENTS, Watch, in_words
 from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.outcomes import Failure, Refused, Unknown
+from dpone_provider.domain.outcomes import Failure, Refused, StateChange, Unknown
 
 Result = TypeVar("Result")
 POOLED = 2
 IDENTITY_SECONDS = 10.0
 LOOK_SECONDS = 2
+SLEEPER_SECONDS = 10.0
 
 
 class _Again(Exception):
@@ -51,13 +52,16 @@ class PostgresLedger:
         control_schema: str = SCHEMA,
         on_statement: Hook | None = None,
         pool: type[Pool] = QueuePool,
+        sleeper_seconds: float = SLEEPER_SECONDS,
     ) -> None:
-        """Connect to nothing yet. ``on_statement`` is called with each statement's name before it is sent."""
+        """Connect to nothing yet. ``on_statement`` is called with each statement's name before it is sent;
+        ``sleeper_seconds`` is how long a session has said nothing inside a transaction that ``end_sleepers`` ends."""
         self.endpoint = endpoint
         self._credential = credential
         self._clock = clock
         self._schema = control_schema
         self._hook = on_statement or _no_hook
+        self._sleeper_seconds = sleeper_seconds
         sized: dict[str, Any] = {"pool_size": POOLED, "max_overflow": -1} if pool is QueuePool else {}
         self._engine = create_engine(
             "postgresql+psycopg://",
@@ -78,6 +82,7 @@ class PostgresLedger:
             control_schema=self._schema,
             on_statement=self._hook,
             pool=NullPool,
+            sleeper_seconds=self._sleeper_seconds,
         )
 
     def close(self) -> None:
@@ -93,6 +98,16 @@ class PostgresLedger:
             DponeError: a guarded write met other rows than were read, or a law of the database refused one.
         """
         return self._run(name, lambda run: run.commit(script), deadline)
+
+    def end_sleepers(self) -> tuple[str, ...] | Unknown:
+        """End the sessions of stopped controllers; see ``Ledger.end_sleepers``."""
+        try:
+            with self._look() as beside:
+                rows = beside.execute(STATEMENTS["end_sleepers"], {"seconds": self._sleeper_seconds}).fetchall()
+        except psycopg.Error as error:
+            found = unreachable(str(self.endpoint), "end sleepers", read_error(error))
+            return found if isinstance(found, Unknown) else Unknown(found.problem, change=StateChange.NONE)
+        return tuple(in_words(*row) for row in rows)
 
     def authority(self) -> Authority | Refused | Unknown:
         """Read the authority's identity."""

@@ -17,6 +17,23 @@ FROM {schema}.authority AS a
 SELECT set_config('lock_timeout', %(lock_timeout)s, true),
        set_config('statement_timeout', %(statement_timeout)s, true)
 
+-- name: end_sleepers
+-- Our own sessions that are inside a transaction and have said nothing for so long: their processes are stopped or cut off.
+-- Materialised, because conditions of one WHERE are tested in any order: nobody is ended before all of them hold.
+WITH sleeper AS MATERIALIZED (
+    SELECT a.pid,
+           coalesce(nullif(a.application_name, ''), a.usename) AS who,
+           a.state,
+           coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::int, 0) AS seconds
+    FROM pg_stat_activity AS a
+    WHERE a.usename = session_user
+    AND a.datname = current_database()
+    AND a.application_name LIKE 'dpone%%'
+    AND a.state IN ('idle in transaction', 'idle in transaction (aborted)')
+    AND clock_timestamp() - a.state_change > make_interval(secs => %(seconds)s)
+)
+SELECT pid, who, state, seconds FROM sleeper WHERE pg_terminate_backend(pid) ORDER BY pid
+
 -- name: blockers
 -- Who keeps the session %(pid)s waiting, now. A prepared transaction blocks with pid 0.
 SELECT b.pid,

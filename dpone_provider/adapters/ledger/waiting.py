@@ -78,7 +78,7 @@ class Watch:
     def _note(self, beside: psycopg.Connection[Any]) -> None:
         rows = beside.execute(STATEMENTS["blockers"], {"pid": self._pid}).fetchall()
         if rows:
-            self.blockers = "; ".join(_words(*row) for row in rows)
+            self.blockers = "; ".join(in_words(*row) for row in rows)
 
     def _cut(self) -> None:
         with socket.fromfd(self._descriptor, socket.AF_INET, socket.SOCK_STREAM) as same:
@@ -89,5 +89,6 @@ class Watch:
                 return
 
 
-def _words(pid: int, who: str, state: str, seconds: int) -> str:
+def in_words(pid: int, who: str, state: str, seconds: int) -> str:
+    """Return a session as messages name it."""
     return f"{who} (pid {pid}, {state}, its transaction began {seconds} s ago)"

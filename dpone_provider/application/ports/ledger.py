@@ -34,6 +34,8 @@ from dpone_provider.domain.publication import Publication
 from dpone_provider.domain.slot import Claim, Slot
 
 Result = TypeVar("Result")
+ROW_LOCKED = "ledger_row_locked"
+"""The reason of the one Busy that a lock wait past its deadline gives."""
 ANSWER_LOST = "ledger_answer_lost"
 """The reason of the one Unknown after which the transaction may have been committed."""
 
@@ -251,6 +253,15 @@ class Ledger(Protocol):
 
     def afresh(self) -> Ledger:
         """Return the same ledger with a new connection for every run, for reading back what was written."""
+        ...
+
+    def end_sleepers(self) -> tuple[str, ...] | Unknown:
+        """End every session of ours that has slept in an open transaction for longer than any script computes.
+
+        That is what a stopped controller leaves. Nothing of it was committed; its process learns so when it goes on.
+
+        Return who they were, in words. A mistake costs work, not safety.
+        """
         ...
 
     def authority(self) -> Authority | Refused | Unknown:

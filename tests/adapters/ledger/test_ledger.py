@@ -55,7 +55,8 @@ def held(installed_ledger: InstalledLedger, name: str) -> Iterator[psycopg.Conne
         rival.execute("BEGIN")
         rival.execute("SELECT 1 FROM environment FOR UPDATE")
         yield rival
-        rival.execute("ROLLBACK")
+        if not rival.closed:
+            rival.execute("ROLLBACK")
 
 
 def test_a_lock_wait_past_the_deadline_names_who_keeps_it(
@@ -92,6 +93,42 @@ def test_one_deadline_covers_every_wait(installed_ledger: InstalledLedger, ledge
         begun = clock.monotonic()
         assert isinstance(ledger.run("slow", lambda tx: (tx.next_sequence(), two_waits(tx)), deadline(1.0)), Busy)
         assert clock.monotonic() - begun < 1.6
+
+
+def test_a_stopped_controllers_session_is_ended_and_named(
+    installed_ledger: InstalledLedger, ledger: PostgresLedger
+) -> None:
+    """Nothing of its transaction was committed; its own next statement tells it so, and its rows are free."""
+    with held(installed_ledger, "dpone/prepare/0123456789ab") as rival:
+        ended = wait_until(installed_ledger.ledger(sleeper_seconds=0.0).end_sleepers, what="the sleeper to be ended")
+        assert isinstance(ended, tuple)
+        (said,) = ended
+        assert said.startswith(f"dpone/prepare/0123456789ab (pid {rival.info.backend_pid}, idle in transaction")
+        assert ledger.run("admit", lock, deadline()) == ROW
+        with pytest.raises(psycopg.OperationalError):
+            rival.execute("SELECT 1")
+
+
+def test_only_our_own_sessions_that_sleep_for_long_are_ended(
+    installed_ledger: InstalledLedger, ledger: PostgresLedger
+) -> None:
+    """Not one that has just said something, not one of another name, not one that is idle without a transaction."""
+    hasty = installed_ledger.ledger(sleeper_seconds=0.0)
+    with held(installed_ledger, "dpone/prepare/0123456789ab"):
+        assert ledger.end_sleepers() == ()
+    with held(installed_ledger, "psql"):
+        assert hasty.end_sleepers() == ()
+    with installed_ledger.controller() as idle:
+        idle.execute("SET application_name = 'dpone'")
+        assert hasty.end_sleepers() == ()
+
+
+def test_without_the_authority_nobody_is_ended_and_nothing_is_known(installed_ledger: InstalledLedger) -> None:
+    """An empty list would say that nobody sleeps."""
+    nowhere = replace(installed_ledger.ledger().endpoint, port=1)
+    ended = PostgresLedger(nowhere, Credential("nobody", Secret("x")), SystemClock()).end_sleepers()
+    assert isinstance(ended, Unknown)
+    assert (ended.problem.reason, ended.change) == ("authority_unreachable", StateChange.NONE)
 
 
 def test_a_wait_within_the_deadline_goes_on(installed_ledger: InstalledLedger, ledger: PostgresLedger) -> None:
