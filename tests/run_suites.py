@@ -125,7 +125,10 @@ SUITES = (
     Suite("sqltext", 60, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 100, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(
-        "interleaving", 240, "every pair of ledger transactions, in every order", (Pytest(folders=("interleaving",)),)
+        "interleaving",
+        240,
+        "every pair of ledger transactions, in every order",
+        (Pytest(folders=("interleaving",), workers=2),),
     ),
     Suite(
         "lab",

@@ -14,16 +14,23 @@ from tests.interleaving.works import Sent
 
 _TABLE = re.compile(rf"{SCHEMA}\.(\w+)")
 _IDENTIFIER = re.compile(rf"[0-9a-f]{{64}}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}|{ENVIRONMENT}|{ELSEWHERE}")
-TRIGGERS_SHARE = {
-    "slot_claim": ("slot", "occurrence"),
-    "attempt": ("occurrence", "airflow_run"),
-    "attempt_slot": ("slot", "attempt_read", "attempt"),
-    "attempt_read": ("slot", "attempt_slot", "attempt"),
-    "login_gate": ("attempt",),
-    "publication": ("attempt", "slot", "login_gate"),
-    "node_event": ("attempt",),
+ELSEWHERE_TOO = {
+    "INSERT INTO occurrence": ("environment",),
+    "INSERT INTO slot": ("incarnation",),
+    "UPDATE slot": ("occurrence",),
+    "INSERT INTO slot_claim": ("slot", "occurrence"),
+    "INSERT INTO airflow_run": ("occurrence",),
+    "INSERT INTO attempt": ("occurrence", "airflow_run"),
+    "INSERT INTO attempt_slot": ("slot", "attempt_read", "attempt"),
+    "INSERT INTO attempt_read": ("slot", "attempt_slot", "attempt"),
+    "INSERT INTO login_gate": ("attempt",),
+    "UPDATE login_gate": ("attempt",),
+    "INSERT INTO publication": ("attempt",),
+    "UPDATE publication": ("attempt", "slot", "login_gate"),
+    "INSERT INTO node_event": ("attempt",),
+    "INSERT INTO attempt_proof": ("attempt",),
 }
-"""What the triggers and foreign keys of a written table look at or lock elsewhere."""
+"""Which other tables' rows a write locks in share or looks at, by a trigger or a foreign key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +68,11 @@ def _event(
         return Event(name=name)
     if name.startswith("read"):
         return _read(name, _things(tables, ids, known))
-    written = {table for table in tables if re.match(rf"\s*(INSERT INTO|UPDATE|DELETE FROM) {SCHEMA}\.{table}\b", text)}
-    changes = _things(written, ids, known)
+    verb, table = re.findall(rf"(INSERT INTO|UPDATE|DELETE FROM) {SCHEMA}\.(\w+)", text)[0]
+    changes = _things({table}, ids, known)
     values = frozenset(one for _, one in changes)
-    elsewhere = {other for table in written for other in TRIGGERS_SHARE.get(table, ())}
-    return Event(name=name, changes=changes, shares=frozenset((table, one) for table in elsewhere for one in values))
+    elsewhere = ELSEWHERE_TOO.get(f"{verb} {table}", ())
+    return Event(name=name, changes=changes, shares=frozenset((other, one) for other in elsewhere for one in values))
 
 
 METADATA_TABLES = {table.name for table in METADATA.tables.values()} - {"authority", "schema_version", "event"}
