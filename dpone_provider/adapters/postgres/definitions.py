@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,6 @@ from dpone_provider.domain.schema.tables import (
     Column,
     ForeignKey,
     Index,
-    Observed,
     Occupied,
     Present,
     RelationKind,
@@ -75,7 +74,7 @@ class Standing:
         """Whether it is an ordinary table of its own."""
         return self.relkind == TABLE and not self.is_partition
 
-    def observed(self, *, has_rows: bool = True) -> Observed:
+    def observed(self, *, has_rows: bool = True) -> Present | Occupied | Unreadable:
         """Return it as the schema core knows tables."""
         if not self.is_plain_table:
             partition = self.relkind == TABLE
@@ -166,11 +165,6 @@ def _foreign_key(said: Mapping[str, Any]) -> ForeignKey:
         references=Relation(said["schema"], said["table"]),
         referenced_columns=tuple(said["referenced"]),
     )
-
-
-def unsupported(columns: Iterable[EngineColumn]) -> EngineColumn | None:
-    """Return the first column whose type is outside of the closed set."""
-    return next((column for column in columns if column.logical is None), None)
 
 
 def _unsupported(relation: Relation, column: EngineColumn) -> Failure:

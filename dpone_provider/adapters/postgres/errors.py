@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, refuse, unknown
+from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
 
 PROVEN_ROLLBACK: Final = frozenset(
     {
@@ -129,8 +129,3 @@ def at_commit(error: PostgresError, subject: str) -> Failed | Unknown:
         allowed="the server's answer to COMMIT",
         next_command="nothing by hand: the target's receipt decides once the login is closed",
     )
-
-
-def not_installed(subject: str, found: object, next_command: str) -> Refused:
-    """Refuse a database that lacks something which an administrator installs."""
-    return refuse("not_enrolled", subject, found=found, allowed="an enrolled database", next_command=next_command)

@@ -83,8 +83,6 @@ def _present(found: Standing) -> Present:
             raise DponeError(_not_refreshable(found.relation, f"a {kind}"))
         case Unreadable(failure=failure):
             raise DponeError(failure)
-        case Absent():
-            raise AssertionError("what stands is not absent")
         case _:
             assert_never(observed)
 

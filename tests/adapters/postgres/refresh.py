@@ -147,10 +147,10 @@ class Refresh:
         worker = PostgresFencedPublisher(self.worker_endpoint, self.login, self.binding)
         return worker.publish(self.job, staged, deadline(seconds))
 
-    def observed(self) -> Published | NotPublished | Unknown:
-        """Look at the receipt."""
+    def publication(self) -> Publication:
+        """Return the journal's row, dispatched."""
         assert self.binding is not None
-        publication = Publication(
+        return Publication(
             attempt_id=self.written.attempt_id,
             slot_id=self.written.slot_id,
             service_id=self.enrolled.service_id,
@@ -161,7 +161,10 @@ class Refresh:
             state=PublicationState.DISPATCHED,
             definition_digest=Digest(DIGEST),
         )
-        return self.publisher.observe(self.job, publication)
+
+    def observed(self) -> Published | NotPublished | Unknown:
+        """Look at the receipt."""
+        return self.publisher.observe(self.job, self.publication())
 
     def rows(self) -> list[tuple[object, ...]]:
         """Return what stands in the target, by its first column."""

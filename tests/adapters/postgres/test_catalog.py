@@ -12,7 +12,7 @@ from dpone_provider.adapters.postgres.catalog import PostgresCatalog
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.domain.identity import Incarnation, Relation
+from dpone_provider.domain.identity import Incarnation, Relation, ServiceId
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown
 from tests.adapters.postgres.enrolled import CONTROL, Enrolled, new_hex, run
 from tests.adapters.postgres.refresh import Refresh, batch, issue, table
@@ -79,13 +79,22 @@ def seen(stage: Stage, *candidates: Relation, registered: tuple[Relation, ...] =
 # ─── identity and enrolment ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_source_is_told_by_cluster_and_database(fresh_database: lab.LabDatabase, enrolled: Enrolled) -> None:
-    source = Enrolled(database=fresh_database, service_id=enrolled.service_id)
-    for role in ("warehouse_reader", "dpone_controller"):
-        read = PostgresCatalog(source.endpoint, source.credential(role))
-        found = read.incarnation()
-        assert isinstance(found, Incarnation)
-        assert isinstance(read.enrolment(), Refused) or fresh_database.name == enrolled.database.name
+def test_a_source_is_told_by_cluster_and_database(postgres_lab: lab.LabState) -> None:
+    found = []
+    for _ in range(2):
+        with lab.fresh_database(postgres_lab) as database:
+            source = Enrolled(database=database, service_id=ServiceId("00000000-0000-0000-0000-000000000000"))
+            read = PostgresCatalog(source.endpoint, source.credential("shop_reader"))
+            incarnation = read.incarnation()
+            assert isinstance(incarnation, Incarnation)
+            assert read.incarnation() == incarnation
+            assert [name for name, _ in incarnation.facts] == ["database_oid", "system_identifier"]
+            refused = read.enrolment()
+            assert isinstance(refused, Refused)
+            assert refused.problem.reason == "not_enrolled"
+            found.append(incarnation)
+    assert found[0].service == found[1].service
+    assert found[0].incarnation_id != found[1].incarnation_id
 
 
 def test_readers_and_the_controller_read_the_same_incarnation(stage: Stage) -> None:

@@ -376,9 +376,9 @@ def test_an_observer_that_may_not_see_everything_is_blind(stage: Stage) -> None:
 
 
 def test_a_hanging_disable_ends_in_a_time_out_that_names_the_holder(stage: Stage) -> None:
-    """F6."""
+    """F6, F4: and whatever fails after CLOSING, the login is not let in."""
     principal = stage.journaled(stage.attempt())
-    stage.issued(principal)
+    credential = stage.issued(principal)
     stage.say(principal, GateState.CLOSING)
     with stage.enrolled.connected(autocommit=False) as holder:
         holder.execute("SET application_name = 'holder'")
@@ -386,6 +386,9 @@ def test_a_hanging_disable_ends_in_a_time_out_that_names_the_holder(stage: Stage
         seen = stage.gate.disable(principal, Deadline.after(CLOCK, 0.5))
         assert isinstance(seen, Unknown)
         assert "holder" in seen.problem.found
+        assert stage.gate.read_back(principal).can_login
+        with pytest.raises(LoginDenied, match="CLOSING"), stage.log_in(credential):
+            pass
         holder.rollback()
     assert stage.gate.disable(principal, stage.deadline()) is None
     assert stage.gate.observe(principal).quiescent

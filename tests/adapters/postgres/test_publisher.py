@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from dpone_provider.application.ports.tables import NotPublished, Published
-from dpone_provider.domain.outcomes import Failed
+from dpone_provider.domain.outcomes import Failed, Unknown
 from dpone_provider.domain.schema.tables import ForeignKey, Index
 from tests.adapters.postgres.enrolled import Enrolled, new_hex
-from tests.adapters.postgres.refresh import Refresh, batch, column, table
+from tests.adapters.postgres.refresh import Refresh, batch, column, deadline, table
 
 pytestmark = pytest.mark.lab
 
@@ -238,3 +238,33 @@ def test_a_declared_foreign_key_between_managed_tables(shared: Enrolled) -> None
     assert isinstance(Refresh.of(shared, child).whole(batch(child, (1, "x"))), Published)
     with shared.connected() as admin, pytest.raises(psycopg.Error):
         admin.execute(f"INSERT INTO {child.relation} VALUES (9, 'no such parent')")
+
+
+def test_what_is_the_workers_is_not_the_controllers(shared: Enrolled) -> None:
+    refresh = Refresh.of(shared, table())
+    binding = refresh.bound()
+    content = refresh.staged([batch(refresh.declared, (1, "a"))])
+    refresh.publisher.create_staged(refresh.job, binding)
+    assert refresh.publisher.verify(refresh.job, content, deadline()) == content
+    refresh.publisher.dispatch(refresh.job, refresh.publication(), deadline())
+    assert isinstance(refresh.observed(), NotPublished)
+
+
+def test_a_server_that_does_not_answer_leaves_everything_unknown(shared: Enrolled) -> None:
+    refresh = Refresh.of(shared, table())
+    refresh.bound()
+    gone = replace(refresh.publisher, endpoint=replace(shared.endpoint, port=1))
+    for outcome in (
+        gone.bind(refresh.job),
+        gone.discard_staged(refresh.job),
+        gone.observe(refresh.job, refresh.publication()),
+    ):
+        assert isinstance(outcome, Unknown)
+
+
+def test_a_target_with_a_type_of_its_own_is_refused_by_name(shared: Enrolled) -> None:
+    declared = table()
+    shared.execute(f"CREATE TABLE {declared.relation} (id bigint NOT NULL, name text, more jsonb)")
+    shared.execute(f"ALTER TABLE {declared.relation} OWNER TO dpone_writer_stage")
+    problem = Refresh.of(shared, declared).refused().problem
+    assert (problem.reason, problem.found) == ("unsupported_type", "jsonb")
