@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ from dpone_provider.adapters.process.runner import GuardedChild, GuardedChildren
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.application.ports.time import Deadline
+from tests.waiting import wait_until
 
 PRELUDE = """
 import json, os, signal, subprocess, sys, time
@@ -58,12 +58,10 @@ def running(
 
 def eventually(holds: Callable[[], bool], seconds: float = SECONDS) -> bool:
     """Wait until ``holds()``; tell whether it came to hold within ``seconds``."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if holds():
-            return True
-        time.sleep(0.005)
-    return holds()
+    try:
+        return wait_until(holds, what="what the test waits for", seconds=seconds, every=0.005)
+    except AssertionError:
+        return holds()
 
 
 def alive(pid: object) -> bool:
