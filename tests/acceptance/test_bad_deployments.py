@@ -133,9 +133,7 @@ def test_the_right_expected_predecessor_by_either_id(place: Place) -> None:
 def test_a_desired_state(place: Place) -> None:
     promoted = promoted_in(place)
     desired = place.root / "desired.json"
-    document = (
-        '{"deployment_id":"%s","environment":"%s","expected_predecessor":"%s","schema":"dpone.desired-state.v1"}'
-    )
+    document = '{"deployment_id":"%s","environment":"%s","expected_predecessor":"%s","schema":"dpone.desired-state.v1"}'
 
     def wanted(expected: str) -> tuple[str, ...]:
         desired.write_text(document % (promoted.second.deployment_id, place.name, expected))

@@ -11,9 +11,7 @@ def test_a_project_that_does_not_parse(place: Place) -> None:
     workspace = place.workspace(native=dbt.native())
     dbt.project(place, workspace, sql="select 1 as id, {{ nowhere(")
     out = place.root / "out"
-    said = dpone(
-        place, "release", str(workspace), "--environment", place.name, "--out", str(out), "--format", "json"
-    )
+    said = dpone(place, "release", str(workspace), "--environment", place.name, "--out", str(out), "--format", "json")
     assert (said.code, said.json["reason"]) == (10, "dbt_project_does_not_parse"), said.everything
     assert said.json["state_change"] == "nothing changed"
     assert place.table("numbers") in said.json["found"]

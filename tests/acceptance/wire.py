@@ -64,6 +64,7 @@ class _Link:
     far: socket.socket
     script: str = ""
     committing: bool = False
+    hangs: bool = False
 
 
 class Wire:
@@ -79,6 +80,8 @@ class Wire:
         self._state = State.UP
         self._pause = 0.0
         self._never = threading.Event()
+        self.seen: list[tuple[str, Phase]] = []
+        """Every phase of a ledger transaction that passed, in order."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._listen()
@@ -115,6 +118,12 @@ class Wire:
         with self._lock:
             self._set(State.SILENT)
 
+    def hang(self) -> None:
+        """Pass nothing on any more on the connections there are; new ones are passed on."""
+        with self._lock:
+            for link in self._links:
+                link.hangs = True
+
     def slow(self, seconds: float) -> None:
         """Give every answer so much later."""
         self._pause = seconds
@@ -124,6 +133,8 @@ class Wire:
         with self._lock:
             self._pause = 0.0
             self._moments.clear()
+            for link in [one for one in self._links if one.hangs]:
+                self._end(link)
             if self._state is State.UP:
                 return
             self._end_all()
@@ -180,7 +191,7 @@ class Wire:
             if _COMMIT in data and link.script:
                 phase, link.committing = Phase.COMMITS, True
             self._look(data, link.script, phase)
-            self._pass(data, link.far)
+            self._pass(data, link, link.far)
         self._end(link)
 
     def _answer(self, link: _Link) -> None:
@@ -190,19 +201,23 @@ class Wire:
                 self._look(data, link.script, Phase.ANSWERED)
             if self._pause:
                 self._never.wait(self._pause)
-            self._pass(data, link.near)
+            self._pass(data, link, link.near)
         self._end(link)
 
     def _look(self, data: bytes, script: str, phase: Phase | None) -> None:
         with self._lock:
             moments = list(self._moments)
+            if phase is not None:
+                self.seen.append((script, phase))
         for moment in moments:
             moment.look(data, script, phase)
 
-    def _pass(self, data: bytes, to: socket.socket) -> None:
+    def _pass(self, data: bytes, link: _Link, to: socket.socket) -> None:
         with self._changed:
             while self._state is State.SILENT:
                 self._changed.wait()
+        if link.hangs:
+            return
         with suppress(OSError):
             to.sendall(data)
 

@@ -106,9 +106,7 @@ def world(root: Path) -> Iterator[World]:
             _through(wires[name], environment["connections"][f"{name}.lab"], root / "credentials" / name)
         authority = root / "credentials" / "authority"
         _rewire(Path(enrolled.authority_ref.removeprefix("file:")), authority, wires["authority"])
-        yield World(
-            lab=state, root=root, environment=environment, authority_ref=f"file:{authority}", wires=wires
-        )
+        yield World(lab=state, root=root, environment=environment, authority_ref=f"file:{authority}", wires=wires)
 
 
 def _through(wire: Wire, connection: dict[str, Any], directory: Path) -> None:
@@ -331,9 +329,7 @@ class Place:
 
     def epoch(self, name: str) -> int:
         """Return the epoch of a table's slot."""
-        ((epoch,),) = self.ledger(
-            "SELECT epoch FROM dpone_control.slot WHERE relation_name = %s", self.table(name)
-        )
+        ((epoch,),) = self.ledger("SELECT epoch FROM dpone_control.slot WHERE relation_name = %s", self.table(name))
         return int(epoch)
 
     def attempts(self) -> list[tuple[str, str]]:
