@@ -826,7 +826,8 @@ CREATE FUNCTION settle_claim() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
 DECLARE
     changed slot_claim%ROWTYPE := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
-    stands  boolean := EXISTS (SELECT FROM slot_claim AS c WHERE c = changed);
+    stands  boolean := EXISTS (SELECT FROM slot_claim AS c
+                               WHERE c.slot_id = changed.slot_id AND c.occurrence_id = changed.occurrence_id);
     of_     text := (SELECT state FROM occurrence WHERE occurrence_id = changed.occurrence_id);
 BEGIN
     IF stands <> (of_ = 'REQUESTED') THEN

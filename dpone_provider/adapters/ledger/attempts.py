@@ -59,7 +59,6 @@ class AttemptRows:
         unmoved(before, after, replace(before, state=after.state) == after)
         self.session.move(
             sql.MOVE_ATTEMPT,
-            before,
             id_attempt_id=before.attempt_id,
             was_state=before.state.value,
             to_state=after.state.value,

@@ -66,7 +66,6 @@ class GateRows:
         unmoved(before, after, moved == after)
         self.session.move(
             sql.MOVE_GATE,
-            before,
             id_service_id=before.service_id,
             id_principal_name=before.principal.name,
             was_gate_state=before.state.value,

@@ -140,7 +140,8 @@ class PostgresLedger:
             try:
                 with watch:
                     return work(run)
-            except DBAPIError as error:
+            except (DBAPIError, psycopg.Error) as error:
+                # The second comes out of the transaction's handle, when a script lets it pass.
                 answer = read_error(error)
         if answer.meaning is Meaning.REPEAT:
             raise _Again

@@ -37,7 +37,6 @@ class OccurrenceRows:
         unmoved(before, after, before.name == after.name)
         self.session.move(
             sql.MOVE_ENVIRONMENT,
-            f"environment {before.name}",
             id_name=before.name,
             was_holder_id=before.holder_id,
             was_generation=before.generation,
@@ -95,7 +94,6 @@ class OccurrenceRows:
         unmoved(before, after, replace(before, state=after.state, generation=after.generation) == after)
         self.session.move(
             sql.MOVE_OCCURRENCE,
-            before,
             id_occurrence_id=before.occurrence_id,
             was_state=before.state.value,
             was_generation=before.generation,

@@ -52,7 +52,6 @@ class PublicationRows:
         unmoved(before, after, moved == after)
         self.session.move(
             sql.MOVE_PUBLICATION,
-            before,
             id_attempt_id=before.attempt_id,
             was_state=before.state.value,
             was_rows=before.rows,

@@ -58,11 +58,12 @@ class Run:
             Unopened: the authority refuses.
             DponeError: the body left the transaction in an error that it did not report.
         """
-        transaction = SqlTransaction(Session(self._connection, self._before))
-        result = body(cast(LedgerTransaction, transaction))
+        session = Session(self._connection, self._before)
+        result = body(cast(LedgerTransaction, SqlTransaction(session)))
         if isinstance(result, type_of_failure):
             self._connection.rollback()
             return cast(Failure, result)
+        session.flush()
         self.authority()
         self._require_healthy()
         self._script.hook("commit")

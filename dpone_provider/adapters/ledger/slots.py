@@ -93,7 +93,6 @@ class SlotRows:
         unmoved(before, after, (before.slot_id, before.relation) == (after.slot_id, after.relation))
         self.session.move(
             sql.MOVE_SLOT,
-            before,
             id_slot_id=before.slot_id,
             was_owner_id=before.owner_id,
             was_epoch=before.epoch,

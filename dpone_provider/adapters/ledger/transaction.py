@@ -11,13 +11,17 @@ from dpone_provider.adapters.ledger.slots import SlotRows
 
 
 class SqlTransaction(OccurrenceRows, SlotRows, AttemptRows, GateRows, PublicationRows):
-    """Implements ``LedgerTransaction`` over SQLAlchemy Core.
-
-    ``handle`` is the driver's own connection (``psycopg.Connection`` on PostgreSQL), inside this transaction: whoever
-    uses it sends statements only, and neither commits nor rolls back.
-    """
+    """Implements ``LedgerTransaction`` over SQLAlchemy Core."""
 
     def __init__(self, session: Session) -> None:
         """Speak through ``session``."""
         self.session = session
-        self.handle: object = session.connection.connection.driver_connection
+
+    @property
+    def handle(self) -> object:
+        """The driver's own connection (``psycopg.Connection`` on PostgreSQL), inside this transaction, up to date.
+
+        Whoever uses it sends statements only, and neither commits nor rolls back.
+        """
+        self.session.flush()
+        return self.session.connection.connection.driver_connection

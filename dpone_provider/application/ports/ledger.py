@@ -114,8 +114,9 @@ class GuardLost(Exception):
 class LedgerTransaction(Protocol):
     """One open transaction. Every ``move_*`` is an UPDATE guarded by the whole ``before`` state.
 
-    Methods raise ``GuardLost`` when a guarded write meets zero rows; a constraint of the database raises ``Conflict``
-    (see ``Ledger.run``); both roll the transaction back.
+    ``GuardLost`` is raised when a guarded write meets zero rows; a constraint of the database raises ``Conflict`` (see
+    ``Ledger.run``); both roll the transaction back. Writes may be gathered: either is raised at the next statement that
+    needs an answer, or before COMMIT.
     """
 
     handle: object

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from sqlalchemy.exc import DBAPIError
 
 from dpone_provider import lab
 from dpone_provider.adapters.ledger.connection import open_connection
@@ -26,7 +25,7 @@ from dpone_provider.domain.outcomes import Busy, DponeError, Refused, StateChang
 from dpone_provider.domain.secret import Secret
 from tests.adapters.ledger.wire import Wire
 from tests.conformance.installed_ledger import InstalledLedger, unlawfully
-from tests.conformance.ledger_world import Steps, deadline, good, occurrence_of
+from tests.conformance.ledger_world import DATABASE, Steps, deadline, good, occurrence_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
@@ -185,29 +184,75 @@ def test_a_deadlock_until_the_deadline_is_busy(ledger: PostgresLedger) -> None:
     """Repeating ends with the time."""
 
     def always(tx: LedgerTransaction) -> None:
+        tx.next_sequence()
         handle(tx).execute("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END $$")
 
-    outcome = ledger.run("always", raw(always), deadline(0.2))
+    outcome = ledger.run("always", always, deadline(0.2))
     assert isinstance(outcome, Busy)
     assert "deadlock" in outcome.holder
-
-
-def raw(script: Callable[[LedgerTransaction], None]) -> Callable[[LedgerTransaction], None]:
-    """Return ``script`` with the driver's error as SQLAlchemy would wrap it."""
-
-    def wrapped(tx: LedgerTransaction) -> None:
-        tx.next_sequence()
-        try:
-            script(tx)
-        except psycopg.Error as error:
-            raise DBAPIError.instance("DO", {}, error, psycopg.Error) from error
-
-    return wrapped
 
 
 def handle(tx: LedgerTransaction) -> psycopg.Connection[Any]:
     """Return the transaction's own connection."""
     return cast("psycopg.Connection[Any]", tx.handle)
+
+
+def test_a_statement_that_runs_past_the_deadline_is_given_up(ledger: PostgresLedger) -> None:
+    """By the server; nothing was committed."""
+
+    def sleep(tx: LedgerTransaction) -> None:
+        tx.next_sequence()
+        handle(tx).execute("SELECT pg_sleep(30)")
+
+    outcome = ledger.run("slow", sleep, deadline(0.2))
+    assert isinstance(outcome, Unknown)
+    assert outcome.problem.reason == "authority_unreachable"
+    assert outcome.change is StateChange.NONE
+
+
+def test_what_the_server_refuses_otherwise_is_told(ledger: PostgresLedger) -> None:
+    """With its own words and SQLSTATE."""
+
+    def divide(tx: LedgerTransaction) -> None:
+        tx.next_sequence()
+        handle(tx).execute("SELECT 1 / 0")
+
+    with pytest.raises(DponeError) as refused:
+        ledger.run("divide", divide, deadline())
+    assert refused.value.failure.problem.reason == "ledger_statement_refused"
+    assert "22012" in refused.value.failure.problem.found
+
+
+def test_writes_of_one_kind_are_sent_together(installed_ledger: InstalledLedger) -> None:
+    """Before anything else, before the handle is used, and before COMMIT; not at all before a failure."""
+    seen: list[str] = []
+    ledger = installed_ledger.ledger(seen.append)
+
+    def script(tx: LedgerTransaction) -> object:
+        for name in ("prod", "test"):
+            tx.add_environment(replace(ROW, name=name))
+        assert seen == []
+        there = handle(tx).execute(f"SELECT count(*) FROM {SCHEMA}.environment").fetchone()
+        tx.add_environment(replace(ROW, name="third"))
+        return there
+
+    assert ledger.run("begin", script, deadline()) == (2,)
+    assert seen == ["open transaction", "insert environment", "insert environment", "commit"]
+    seen.clear()
+    refused = refuse("told", "it", found="a", allowed="b", next_command="c")
+    assert ledger.run("begin", lambda tx: (tx.add_environment(ROW), refused)[1], deadline()) is refused
+    assert seen == []
+    ledger.close()
+
+
+def test_facts_changed_by_hand_are_seen(installed_ledger: InstalledLedger, ledger: PostgresLedger) -> None:
+    """An incarnation whose id is not that of its facts stops the transaction."""
+    good(ledger.run("begin", lambda tx: tx.add_incarnation(DATABASE), deadline()))
+    with installed_ledger.admin() as admin:
+        admin.execute(unlawfully("""UPDATE incarnation SET facts = '[["oid", "1"]]'"""))
+    with pytest.raises(DponeError) as lost:
+        ledger.run("read", lambda tx: tx.incarnation(DATABASE.incarnation_id, Lock.NONE), deadline())
+    assert lost.value.failure.problem.reason == "ledger_guard_lost"
 
 
 def test_the_handle_is_inside_the_transaction(installed_ledger: InstalledLedger, ledger: PostgresLedger) -> None:
