@@ -77,7 +77,7 @@ class Stage:
         self.active = 1 - self.active
         assert self.place.generation() == before + 1
         assert self.place.states()[-1] == "ACTIVE"
-        assert set(self.place.states()[:-1]) == {"RETIRED"}
+        assert set(self.place.states()[:-1]) <= {"RETIRED", "WITHDRAWN"}
         assert self.place.pointer.read_text().find(self.deployments[self.active].deployment_id) >= 0
 
 

@@ -40,24 +40,6 @@ class State(StrEnum):
     DOWN = "down"
 
 
-@dataclass(slots=True)
-class Moment:
-    """Something that is done once, the ``nth`` time that ``holds`` of a message; ``fired`` tells that it was."""
-
-    holds: Callable[[bytes, str, Phase | None], bool]
-    do: Callable[[], None]
-    nth: int = 1
-    fired: threading.Event = field(default_factory=threading.Event)
-
-    def look(self, data: bytes, script: str, phase: Phase | None) -> None:
-        """Do it if the moment has come."""
-        if not self.fired.is_set() and self.holds(data, script, phase):
-            self.nth -= 1
-            if self.nth == 0:
-                self.fired.set()
-                self.do()
-
-
 @dataclass(slots=True, eq=False)
 class _Link:
     near: socket.socket
@@ -65,6 +47,27 @@ class _Link:
     script: str = ""
     committing: bool = False
     hangs: bool = False
+
+
+@dataclass(slots=True)
+class Moment:
+    """Something that is done once, the ``nth`` time that ``holds`` of a message; ``fired`` tells that it was."""
+
+    holds: Callable[[bytes, str, Phase | None], bool]
+    do: Callable[[], object]
+    nth: int = 1
+    stuck: bool = False
+    """Whether the message, and all that follows on its connection, is kept back: as from a process that is stopped."""
+    fired: threading.Event = field(default_factory=threading.Event)
+
+    def look(self, data: bytes, link: _Link, phase: Phase | None) -> None:
+        """Do it if the moment has come."""
+        if not self.fired.is_set() and self.holds(data, link.script, phase):
+            self.nth -= 1
+            if self.nth == 0:
+                link.hangs = link.hangs or self.stuck
+                self.do()
+                self.fired.set()
 
 
 class Wire:
@@ -143,17 +146,17 @@ class Wire:
                 self._listen()
             self._set(State.UP)
 
-    def at(self, script: str, phase: Phase, do: Callable[[], None], *, nth: int = 1) -> Moment:
+    def at(self, script: str, phase: Phase, do: Callable[[], object], *, nth: int = 1, stuck: bool = False) -> Moment:
         """Do something at a moment of the ``nth`` ledger transaction of that name."""
-        return self._add(Moment(lambda _, name, seen: (name, seen) == (script, phase), do, nth))
+        return self._add(Moment(lambda _, name, seen: (name, seen) == (script, phase), do, nth, stuck))
 
-    def at_bytes(self, part: bytes, do: Callable[[], None], *, nth: int = 1) -> Moment:
+    def at_bytes(self, part: bytes, do: Callable[[], object], *, nth: int = 1, stuck: bool = False) -> Moment:
         """Do something before the ``nth`` message with these bytes is passed on to the engine."""
-        return self._add(Moment(lambda data, _, phase: part in data and phase is not Phase.ANSWERED, do, nth))
+        return self._add(Moment(lambda data, _, phase: part in data and phase is not Phase.ANSWERED, do, nth, stuck))
 
-    def at_message(self, nth: int, do: Callable[[], None]) -> Moment:
+    def at_message(self, nth: int, do: Callable[[], object], *, stuck: bool = False) -> Moment:
         """Do something before the ``nth`` message from now, whatever it is, is passed on to the engine."""
-        return self._add(Moment(lambda _, __, phase: phase is not Phase.ANSWERED, do, nth))
+        return self._add(Moment(lambda _, __, phase: phase is not Phase.ANSWERED, do, nth, stuck))
 
     # what passes
 
@@ -190,7 +193,7 @@ class Wire:
                 link.script, phase = named[-1].decode(), Phase.OPENS
             if _COMMIT in data and link.script:
                 phase, link.committing = Phase.COMMITS, True
-            self._look(data, link.script, phase)
+            self._look(data, link, phase)
             self._pass(data, link, link.far)
         self._end(link)
 
@@ -198,19 +201,19 @@ class Wire:
         for data in _received(link.far):
             if link.committing:
                 link.committing = False
-                self._look(data, link.script, Phase.ANSWERED)
+                self._look(data, link, Phase.ANSWERED)
             if self._pause:
                 self._never.wait(self._pause)
             self._pass(data, link, link.near)
         self._end(link)
 
-    def _look(self, data: bytes, script: str, phase: Phase | None) -> None:
+    def _look(self, data: bytes, link: _Link, phase: Phase | None) -> None:
         with self._lock:
             moments = list(self._moments)
             if phase is not None:
-                self.seen.append((script, phase))
+                self.seen.append((link.script, phase))
         for moment in moments:
-            moment.look(data, script, phase)
+            moment.look(data, link, phase)
 
     def _pass(self, data: bytes, link: _Link, to: socket.socket) -> None:
         with self._changed:
