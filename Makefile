@@ -1,7 +1,7 @@
 # Everything runs in environments that `make env` makes from a bare machine: Python 3.11 or newer, and npm.
 # Paths here are relative, so the checkout may lie anywhere, also under a name with spaces.
 
-.PHONY: help env demo test
+.PHONY: help env demo docs test
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -14,3 +14,6 @@ test: env ## run what CI runs; SUITES="lint unit" chooses, SUITES=--list lists t
 
 demo: env ## run the whole path on real engines and a real Airflow; FORMAT=json gives the run report
 	@DPONE_DBT_PYTHON="$$PWD/.venv-dbt/bin/python" .venv/bin/dpone demo --format $(or $(FORMAT),text)
+
+docs: env ## check the documentation: links, commands, examples, and that reference pages are as the code is
+	@.venv/bin/python -m tests.docs.check
