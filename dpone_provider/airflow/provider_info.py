@@ -53,6 +53,13 @@ OPTIONS: Final = MappingProxyType(
         "closing_timeout": _option(
             "float", "60", "60", "Seconds for closing an attempt's logins and proving that nothing of them is left.\n"
         ),
+        "ledger_timeout": _option(
+            "float",
+            "30",
+            "30",
+            "Seconds that one transaction of the ledger may take in a command, waiting for locks included. A controller"
+            " that has said nothing inside one for a third of it is taken for stopped.\n",
+        ),
         "busy_reschedules": _option(
             "integer",
             "60",
@@ -66,10 +73,10 @@ OPTIONS: Final = MappingProxyType(
         ),
     }
 )
-"""The options of section ``[dpone]``. The first nine are settings of the whole product: ``DPONE_<OPTION>`` in the
+"""The options of section ``[dpone]``. The first ten are settings of the whole product: ``DPONE_<OPTION>`` in the
 environment says the same and goes before; the last three are Airflow's only."""
 
-PRODUCT_OPTIONS: Final = tuple(OPTIONS)[:9]
+PRODUCT_OPTIONS: Final = tuple(OPTIONS)[:10]
 
 
 def provider_info() -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Settings:
             "DPONE_ADMISSION_TIMEOUT": str(self.times.admission),
             "DPONE_EXECUTION_TIMEOUT": str(self.times.execution),
             "DPONE_CLOSING_TIMEOUT": str(self.times.closing),
+            "DPONE_LEDGER_TIMEOUT": str(self.times.ledger),
         }
         if self.dbt_python is not None:
             said["DPONE_DBT_PYTHON"] = str(self.dbt_python)
@@ -53,7 +54,7 @@ class Settings:
         if missing:
             return _missing(missing)
         seconds = {}
-        for name in ("ADMISSION", "EXECUTION", "CLOSING"):
+        for name in ("ADMISSION", "EXECUTION", "CLOSING", "LEDGER"):
             value = environ.get(f"DPONE_{name}_TIMEOUT")
             if value is not None:
                 parsed = _seconds(f"DPONE_{name}_TIMEOUT", value)
