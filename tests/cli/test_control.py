@@ -12,6 +12,7 @@ from dpone_provider import lab
 from dpone_provider.cli.control import control
 from dpone_provider.documents.environment import EnvironmentV1
 from dpone_provider.documents.reading import document_of
+from dpone_provider.documents.strict import Json
 
 
 def run(*arguments: str) -> Result:
@@ -50,7 +51,7 @@ def test_pins_are_what_an_environment_file_takes(postgres_lab: lab.LabState) -> 
     assert done.exit_code == 0, done.output
     entry = yaml.safe_load(done.output)
     assert set(entry["databases"]["postgres"]["facts"]) == {"database_oid", "system_identifier"}
-    environment = {
+    environment: Json = {
         "schema": "dpone.environment.v1",
         "name": "lab",
         "family": "nonproduction",
