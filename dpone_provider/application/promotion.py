@@ -225,11 +225,12 @@ class Promotion:
         old = self.coordinator.owned_slots(view.holder.occurrence_id) if view.holder else {}
         live = self.coordinator.drain.live(view.holder.occurrence_id) if view.holder else ()
         before = self._dags_of(order, view.holder)
+        in_service = _is_active(view, parent)
         plan = PromotionPlan(
             slots_gained=tuple(sorted(new[one] for one in set(new) - set(old))),
-            slots_moved=tuple(sorted(new[one] for one in set(new) & set(old))),
+            slots_moved=() if in_service else tuple(sorted(new[one] for one in set(new) & set(old))),
             slots_released=tuple(sorted(old[one] for one in set(old) - set(new))),
-            attempts_to_drain=tuple(str(attempt) for attempt in live),
+            attempts_to_drain=() if in_service else tuple(str(attempt) for attempt in live),
             dags_added=tuple(sorted(set(parent.dags) - before)),
             dags_removed=tuple(sorted(before - set(parent.dags))),
             predecessor=str(view.holder) if view.holder else None,

@@ -141,7 +141,7 @@ def _plan_text(plan: PromotionPlan) -> str:
         ("DAGs added", plan.dags_added),
         ("DAGs removed", plan.dags_removed),
     ):
-        lines.append(f"{name}: {', '.join(what) or 'none'}")
+        lines += [f"{name}:", *(f"  {one}" for one in what)] if what else [f"{name}: none"]
     return "\n".join((*lines, "nothing was written"))
 
 

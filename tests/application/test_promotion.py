@@ -236,6 +236,7 @@ class TestPlan:
         plan = ended(world.promote(parent, plan_only=True), Ended.PLANNED).plan
         assert plan is not None
         assert not plan.slots_gained
+        assert not plan.slots_moved
         assert not plan.dags_added
 
     def test_where_the_cache_lacks_the_current_one(self, world: World) -> None:
