@@ -7,90 +7,24 @@ the command that goes on; that command then completes the promotion, once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from dpone_provider.application.promotion import Ended, PromotionReport
 from dpone_provider.domain.outcomes import StateChange, Unknown
 from tests.acceptance.commands import Said, cache_sync, dpone
-from tests.acceptance.wire import Phase, Wire
-from tests.acceptance.world import TIMES, Deployment, Place, World
+from tests.acceptance.stage import TRANSACTIONS, WRITES, Stage, moments, set_stage
+from tests.acceptance.wire import Phase
+from tests.acceptance.world import TIMES, World
 
 OPENS, COMMITS, ANSWERED = Phase.OPENS, Phase.COMMITS, Phase.ANSWERED
-
-TRANSACTIONS = (
-    ("read", 1),  # what stands
-    ("authority", 1),
-    ("read", 2),  # the ledger's sequence
-    ("read", 3),  # the registered slots
-    ("read", 4),  # the slots of others
-    ("request", 1),
-    ("read", 5),  # what lives of the predecessor
-    ("drain", 1),
-    ("read", 6),  # again, after it was stopped
-    ("read", 7),  # the request
-    ("authority", 2),
-    ("read", 8),  # the ledger's sequence
-    ("prepare", 1),
-    ("read back", 1),
-    ("read", 9),  # the ledger's sequence, for the marks
-    ("activate", 1),
-    ("read", 10),  # read back
-)
-"""Every ledger transaction of a promotion over a predecessor, in order: its name, and how many of it there were."""
-WRITES = ("request", "drain", "prepare", "activate")
-
-
-@dataclass(slots=True)
-class Stage:
-    """A place whose two deployments are promoted over each other, again and again."""
-
-    place: Place
-    deployments: list[Deployment]
-    active: int = 0
-
-    @property
-    def wire(self) -> Wire:
-        """The one in front of the authority."""
-        return self.place.world.wires["authority"]
-
-    @property
-    def next(self) -> Deployment:
-        """The deployment that is not ACTIVE."""
-        return self.deployments[1 - self.active]
-
-    def stands(self) -> tuple[Any, ...]:
-        """Return everything of the environment in the ledger."""
-        rows = self.place.ledger(
-            "SELECT occurrence_id, state, generation FROM dpone_control.occurrence WHERE environment = %s ORDER BY 1",
-            self.place.name,
-        )
-        return (*rows, self.place.generation())
-
-    def finish(self, before: int) -> None:
-        """Run the very same command again: the promotion is complete, and happened once."""
-        self.place.world.up()
-        done = cache_sync(self.place, self.next)
-        assert done.code == 0, done.everything
-        self.active = 1 - self.active
-        assert self.place.generation() == before + 1
-        assert self.place.states()[-1] == "ACTIVE"
-        assert set(self.place.states()[:-1]) <= {"RETIRED", "WITHDRAWN"}
-        assert self.place.pointer.read_text().find(self.deployments[self.active].deployment_id) >= 0
 
 
 @pytest.fixture(scope="module")
 def stage(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    place = Place(the_world, tmp_path_factory.mktemp("authority"), times=replace(TIMES, ledger=1.0))
-    place.source("orders")
-    first = place.release(place.transfer("orders"))
-    second = place.release(place.transfer("orders", timeout_seconds=60))
-    place.promote(first)
-    yield Stage(place, [first, second])
-    the_world.up()
-    assert the_world.violations() == []
+    with set_stage(the_world, tmp_path_factory.mktemp("authority"), replace(TIMES, ledger=1.0)) as made:
+        yield made
 
 
 def test_a_promotion_is_made_of_these_transactions(stage: Stage) -> None:
@@ -105,14 +39,6 @@ def test_a_promotion_is_made_of_these_transactions(stage: Stage) -> None:
             counts[script] = counts.get(script, 0) + 1
             opened.append((script, counts[script]))
     assert tuple(opened) == TRANSACTIONS
-
-
-def moments() -> list[tuple[str, int, Phase]]:
-    """Return before each transaction, before each COMMIT that changes something, and after it."""
-    found = []
-    for script, nth in TRANSACTIONS:
-        found += [(script, nth, phase) for phase in (Phase if script in WRITES else (OPENS,))]
-    return found
 
 
 def told_truly(said: Said, changed: bool) -> None:
@@ -132,7 +58,7 @@ def test_down(stage: Stage, script: str, nth: int, phase: Phase) -> None:
     before, generation = stage.stands(), stage.place.generation()
     moment = stage.wire.at(script, phase, stage.wire.down, nth=nth)
     said = cache_sync(stage.place, stage.next)
-    assert moment.fired.is_set()
+    assert moment.came()
     after = stage.stands()
     told_truly(said, after != before)
     stage.finish(generation)
@@ -145,7 +71,7 @@ def test_cut_off_at_a_commit(stage: Stage, script: str, phase: Phase) -> None:
     before, generation = stage.stands(), stage.place.generation()
     moment = stage.wire.at(script, phase, stage.wire.cut)
     said = cache_sync(stage.place, stage.next)
-    assert moment.fired.is_set()
+    assert moment.came()
     told_truly(said, stage.stands() != before)
     assert "nothing changed" not in said.err
     stage.finish(generation)
@@ -159,7 +85,7 @@ def test_a_connection_that_hangs(stage: Stage, script: str, phase: Phase) -> Non
     before, generation = stage.stands(), stage.place.generation()
     moment = stage.wire.at(script, phase, stage.wire.hang)
     outcome = stage.place.try_to_promote(stage.next)
-    assert moment.fired.is_set()
+    assert moment.came()
     assert isinstance(outcome, Unknown), outcome
     assert not (stage.stands() != before and outcome.change is StateChange.NONE)
     stage.finish(generation)

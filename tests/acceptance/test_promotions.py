@@ -13,7 +13,7 @@ from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.domain.outcomes import Busy, Failure, Refused, Unknown
 from tests.acceptance.commands import cache_sync, dpone
 from tests.acceptance.processes import Process, promote
-from tests.acceptance.test_authority_down import OPENS, WRITES, Stage
+from tests.acceptance.stage import WRITES, Stage, set_stage
 from tests.acceptance.wire import Phase
 from tests.acceptance.world import Deployment, Place, World
 
@@ -71,14 +71,8 @@ class Paused:
 
 @pytest.fixture(scope="module")
 def stage(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    place = Place(the_world, tmp_path_factory.mktemp("promotions"))
-    place.source("orders")
-    first = place.release(place.transfer("orders"))
-    second = place.release(place.transfer("orders", timeout_seconds=60))
-    place.promote(first)
-    yield Stage(place, [first, second])
-    the_world.up()
-    assert the_world.violations() == []
+    with set_stage(the_world, tmp_path_factory.mktemp("promotions")) as made:
+        yield made
 
 
 def elsewhere(place: Place, root: Path) -> Place:
@@ -165,7 +159,7 @@ def test_two_processes_at_the_same_time(stage: Stage, tmp_path: Path, same: bool
 
 BETWEEN = (("read", 1), ("authority", 1), ("read", 5), ("read", 6), ("read back", 1), ("read", 9), ("read", 10))
 KILLS = [
-    *((script, nth, OPENS) for script, nth in BETWEEN),
+    *((script, nth, Phase.OPENS) for script, nth in BETWEEN),
     *((script, 1, phase) for script in WRITES for phase in Phase),
 ]
 
@@ -183,7 +177,7 @@ def test_a_cache_sync_that_is_killed_is_run_again(stage: Stage, script: str, nth
 
     moment = wire.at(script, phase, die, nth=nth)
     assert process.begin().result() is None
-    assert moment.fired.is_set()
+    assert moment.came()
     stage.finish(generation)
 
 

@@ -60,6 +60,10 @@ class Moment:
     """Whether the message, and all that follows on its connection, is kept back: as from a process that is stopped."""
     fired: threading.Event = field(default_factory=threading.Event)
 
+    def came(self) -> bool:
+        """Tell whether the moment came; a while is left for what is done then to be over."""
+        return self.fired.wait(10.0 if self.nth == 0 else 0.0)
+
     def look(self, data: bytes, link: _Link, phase: Phase | None) -> None:
         """Do it if the moment has come."""
         if not self.fired.is_set() and self.holds(data, link.script, phase):
