@@ -128,13 +128,13 @@ def _intend(cast: Cast) -> Script | None:
 
 
 def _stage(cast: Cast) -> Script | None:
-    if cast.publication is None:
+    if cast.writer is None:
         return None
     return lambda tx: publications.stage(tx, WRITER.attempt_id, 2, "xxh:2")
 
 
 def _dispatch(cast: Cast) -> Script | None:
-    return None if cast.publication is None else lambda tx: publications.dispatch(tx, WRITER.attempt_id)
+    return None if cast.writer is None else lambda tx: publications.dispatch(tx, WRITER.attempt_id)
 
 
 def _seal(cast: Cast) -> Script | None:
