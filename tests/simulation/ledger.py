@@ -103,7 +103,7 @@ class SimulatedLedger:
         if self.refusal is not None:
             return self.refusal
         before = self.rows
-        transaction = SimulatedTransaction(before.copy(), lambda: next(self._numbers), self.held)
+        transaction = SimulatedTransaction(before, lambda: next(self._numbers), self.held)
         try:
             with self.wire.in_one_step():
                 result = script(cast(LedgerTransaction, transaction))

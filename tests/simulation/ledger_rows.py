@@ -46,7 +46,10 @@ class Rows:
 
     def copy(self) -> Rows:
         """Return the same rows in tables of their own."""
-        return Rows(**{each.name: getattr(self, each.name).copy() for each in fields(self)})
+        return Rows(**{name: getattr(self, name).copy() for name in _TABLES})
+
+
+_TABLES = tuple(each.name for each in fields(Rows))
 
 
 class LawBroken(Exception):

@@ -30,12 +30,16 @@ STRONG = (Lock.UPDATE, Lock.EXCLUSIVE)
 
 @dataclass(slots=True)
 class SimulatedTransaction:
-    """``LedgerTransaction`` on a copy. ``held`` are the rows that open transactions of targets keep share-locked."""
+    """``LedgerTransaction`` on a copy that the first write makes.
+
+    ``held`` are the rows that open transactions of targets keep share-locked.
+    """
 
     rows: Rows
     take_number: Callable[[], int]
     held: Mapping[str, str] = field(default_factory=dict)
     open: bool = True
+    wrote: bool = False
     at_commit: list[Callable[[], None]] = field(default_factory=list)
     """Laws, in the order in which the writes that set them off were made."""
     after_commit: list[Callable[[], None]] = field(default_factory=list)
@@ -58,6 +62,7 @@ class SimulatedTransaction:
 
     def add_environment(self, row: EnvironmentRow) -> None:
         """Insert one."""
+        self._write()
         laws.new_environment(row)
         constraint(row.name not in self.rows.environments, "environment_pkey")
         self.rows.environments[row.name] = row
@@ -65,6 +70,7 @@ class SimulatedTransaction:
 
     def move_environment(self, before: EnvironmentRow, after: EnvironmentRow) -> None:
         """Change one."""
+        self._write()
         _same(before.name == after.name, before, after)
         _standing(self.rows.environments.get(before.name), before)
         laws.moved_environment(before, after)
@@ -87,6 +93,7 @@ class SimulatedTransaction:
 
     def add_occurrence(self, occurrence: Occurrence, request: bytes) -> None:
         """Insert one."""
+        self._write()
         new, rows = occurrence, self.rows
         requested = new.state is OccurrenceState.REQUESTED
         law(requested, "occurrence_begins_requested", new, new.state, "REQUESTED")
@@ -104,6 +111,7 @@ class SimulatedTransaction:
 
     def add_workloads(self, workloads: Sequence[WorkloadRow]) -> None:
         """Insert a request's workloads."""
+        self._write()
         for row in workloads:
             key = (row.occurrence_id, row.workload_id)
             constraint(key not in self.rows.workloads, "workload_pkey")
@@ -114,6 +122,7 @@ class SimulatedTransaction:
 
     def move_occurrence(self, before: Occurrence, after: Occurrence) -> None:
         """Change one."""
+        self._write()
         _same(replace(before, state=after.state, generation=after.generation) == after, before, after)
         _standing(self.rows.occurrences.get(before.occurrence_id), before)
         laws.moved_occurrence(before, after)
@@ -132,6 +141,7 @@ class SimulatedTransaction:
 
     def add_receipt(self, occurrence_id: OccurrenceId, receipt: bytes, epochs: Sequence[tuple[SlotId, int]]) -> None:
         """Insert a receipt."""
+        self._write()
         constraint(occurrence_id not in self.rows.receipts, "receipt_pkey")
         given = {pair for _, pairs in self.rows.receipts.values() for pair in pairs}
         constraint(not given & set(epochs), "epoch_given_once")
@@ -150,6 +160,7 @@ class SimulatedTransaction:
 
     def add_incarnation(self, incarnation: Incarnation) -> None:
         """Insert one if it is new."""
+        self._write()
         self.rows.incarnations.setdefault(incarnation.incarnation_id, incarnation)
 
     def incarnation(self, incarnation_id: IncarnationId, lock: Lock) -> Incarnation | None:
@@ -163,6 +174,7 @@ class SimulatedTransaction:
 
     def add_slot(self, slot: Slot) -> None:
         """Insert one."""
+        self._write()
         law(slot.owner_id is None and slot.epoch == 0, "slot_begins_free", slot, slot.owner_id, "no owner, epoch 0")
         constraint(slot.slot_id not in self.rows.slots, "slot_pkey")
         constraint(slot.incarnation_id in self.rows.incarnations, "slot_incarnation_fkey")
@@ -180,6 +192,7 @@ class SimulatedTransaction:
 
     def move_slot(self, before: Slot, after: Slot) -> None:
         """Change one."""
+        self._write()
         _same(before.slot_id == after.slot_id, before, after)
         _standing(self.rows.slots.get(before.slot_id), before)
         self._wait_for(after.slot_id, Lock.UPDATE)
@@ -198,12 +211,14 @@ class SimulatedTransaction:
 
     def add_claim(self, claim: Claim) -> None:
         """Insert one."""
+        self._write()
         laws.new_claim(self.rows, claim)
         self.rows.claims[claim.slot_id] = claim
         self.at_commit.append(lambda: laws.settle_claim(self.rows, claim))
 
     def drop_claims(self, occurrence_id: OccurrenceId) -> None:
         """Delete an occurrence's claims."""
+        self._write()
         for claim in self.claims_of(occurrence_id):
             del self.rows.claims[claim.slot_id]
             self.at_commit.append(partial(laws.settle_claim, self.rows, claim))
@@ -216,6 +231,7 @@ class SimulatedTransaction:
 
     def add_run(self, environment: str, run_key: str, occurrence_id: OccurrenceId) -> None:
         """Insert whose a run is, if it is new."""
+        self._write()
         self.rows.runs.setdefault((environment, run_key), occurrence_id)
 
     def attempt(self, attempt_id: AttemptId, lock: Lock) -> Attempt | None:
@@ -225,6 +241,7 @@ class SimulatedTransaction:
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Insert one."""
+        self._write()
         laws.new_attempt(self.rows, attempt)
         laws.new_attempt_slots(self.rows, attempt)
         self.rows.attempts[attempt.attempt_id] = attempt
@@ -235,6 +252,7 @@ class SimulatedTransaction:
 
     def move_attempt(self, before: Attempt, after: Attempt) -> None:
         """Change the state."""
+        self._write()
         _same(replace(before, state=after.state) == after, before, after)
         _standing(self.rows.attempts.get(before.attempt_id), before)
         self._wait_for(after.attempt_id, Lock.UPDATE)
@@ -272,6 +290,7 @@ class SimulatedTransaction:
 
     def add_node_event(self, event: NodeEvent) -> None:
         """Enter an event."""
+        self._write()
         laws.new_node_event(self.rows, event.attempt_id, event.node_id)
         self.rows.node_events.append(event)
 
@@ -301,11 +320,13 @@ class SimulatedTransaction:
 
     def add_gate(self, gate: Gate) -> None:
         """Insert one."""
+        self._write()
         laws.new_gate(self.rows, gate)
         self.rows.gates[gate.attempt_id, gate.service_id] = gate
 
     def move_gate(self, before: Gate, after: Gate) -> None:
         """Change one."""
+        self._write()
         moved = replace(
             before,
             state=after.state,
@@ -320,6 +341,7 @@ class SimulatedTransaction:
 
     def add_proof(self, proof: Proof, evidence: bytes) -> None:
         """Insert one."""
+        self._write()
         same = proof.evidence_digest == digest_of(evidence)
         law(same, "evidence_digest_of_evidence", proof, proof.evidence_digest, "the evidence's digest")
         constraint(proof.ledger_sequence not in self.rows.proofs, "attempt_proof_pkey")
@@ -348,16 +370,23 @@ class SimulatedTransaction:
 
     def add_publication(self, publication: Publication) -> None:
         """Insert one."""
+        self._write()
         laws.new_publication(self.rows, publication)
         self.rows.publications[publication.attempt_id] = publication
 
     def move_publication(self, before: Publication, after: Publication) -> None:
         """Change one."""
+        self._write()
         moved = replace(before, state=after.state, rows=after.rows, content_digest=after.content_digest)
         _same(moved == after, before, after)
         _standing(self.rows.publications.get(before.attempt_id), before)
         laws.moved_publication(self.rows, before, after)
         self.rows.publications[after.attempt_id] = after
+
+    def _write(self) -> None:
+        if not self.wrote:
+            self.rows = self.rows.copy()
+            self.wrote = True
 
     def _newest_first(self, states: frozenset[AttemptState]) -> list[Attempt]:
         found = [one for one in self.rows.attempts.values() if one.state in states]

@@ -60,6 +60,8 @@ class Wire:
 
     actors: Actors
     hooks: list[Hook] = field(default_factory=list)
+    after: list[Callable[[], None]] = field(default_factory=list)
+    """Called after every step that is whole."""
     log: list[tuple[str, Call]] = field(default_factory=list)
     _steps: int = 0
 
@@ -80,12 +82,15 @@ class Wire:
                 self._crash()
             case Fault.ERROR:
                 return broken(fault)
-            case Delay(seconds):
+            case Delay(seconds) if not self._steps:
                 until = self.actors.now + seconds
                 self.actors.wait_for(lambda: False, until)
             case _:
                 pass
         result = effect()
+        if not self._steps:
+            for look in self.after:
+                look()
         if fault is Fault.CRASH_AFTER:
             self._crash()
         return broken(fault) if fault is Fault.ANSWER_LOST else result

@@ -1,0 +1,279 @@
+"""The protocol's invariants, looked at after every step: in the ledger, on the servers, in the caches.
+
+Written from the protocol's text, not from the laws of the ledger: a law that were wrong would not hide here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dpone_provider.application.ports.process import ChildCommand
+from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, ProofKind
+from dpone_provider.domain.gate import GateState
+from dpone_provider.domain.identity import PRINCIPAL_PREFIX, AttemptId, SlotId
+from dpone_provider.domain.occurrence import FINAL, HOLDING, PENDING, Occurrence, OccurrenceState
+from dpone_provider.domain.publication import SETTLED, PublicationState, Verb
+from tests.simulation.ledger_rows import Rows
+from tests.simulation.world import World
+
+
+class Violated(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at a world after each step. ``seen`` counts distinct states of the ledger."""
+
+    world: World
+    before: Rows = field(init=False)
+    receipts: frozenset[AttemptId] = frozenset()
+    shown: dict[str, str | None] = field(default_factory=dict)
+    published: dict[str, int] = field(default_factory=dict)
+    """How often each staged identity became what a ClickHouse target shows."""
+    executors: list[str] = field(default_factory=list)
+    """The logins that children were started with."""
+    seen: set[int] = field(default_factory=set)
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with what stands."""
+        self.before = self.world.ledger.rows
+        self.shown = dict(self._shown())
+
+    def look(self) -> None:
+        """Look after a step.
+
+        Raises:
+            Violated: naming the invariant.
+        """
+        self.steps += 1
+        rows = self.world.ledger.rows
+        if rows is not self.before:
+            self._ledger(rows)
+            self.seen.add(state_of(rows))
+        self._servers(rows)
+        self._caches(rows)
+        self.before = rows
+
+    def _ledger(self, rows: Rows) -> None:
+        self._slots(rows)
+        self._occurrences(rows)
+        self._attempts(rows)
+        self._gates(rows)
+
+    def _slots(self, rows: Rows) -> None:
+        for slot_id, slot in rows.slots.items():
+            was = self.before.slots.get(slot_id)
+            if was is not None:
+                gained = slot.owner_id is not None and slot.owner_id != was.owner_id
+                demand("I1", slot.epoch == was.epoch + gained, was, "→", slot)
+            if slot.owner_id is not None:
+                owner = rows.occurrences[slot.owner_id]
+                demand("I1", owner.state in HOLDING, slot, "owned by", owner)
+                demand("I1", (slot_id, slot.epoch) in rows.receipts[owner.occurrence_id][1], slot, ",", owner)
+        claimed = Counter(claim.slot_id for claim in rows.claims.values())
+        demand("I1", not claimed or max(claimed.values()) == 1, claimed)
+
+    def _occurrences(self, rows: Rows) -> None:
+        for occurrence_id, one in rows.occurrences.items():
+            was = self.before.occurrences.get(occurrence_id)
+            wanted = {
+                slot for work in rows.workloads.values() if work.occurrence_id == occurrence_id for slot in work.writes
+            }
+            owned = {slot.slot_id for slot in rows.slots.values() if slot.owner_id == occurrence_id}
+            claimed = {claim.slot_id for claim in rows.claims.values() if claim.occurrence_id == occurrence_id}
+            demand("I2", owned == (wanted if one.state in HOLDING else set()), one, "owns", len(owned))
+            requested = one.state is OccurrenceState.REQUESTED
+            demand("I2", claimed == (wanted if requested else set()), one, "claims", len(claimed))
+            demand("I13", was is None or rows.requests[occurrence_id] == self.before.requests[occurrence_id], one)
+            self._one_of_each(rows, one)
+            if was is not None and was.state is not one.state:
+                self._moved(rows, was, one)
+
+    def _one_of_each(self, rows: Rows, one: Occurrence) -> None:
+        same = [other for other in rows.occurrences.values() if other.environment == one.environment]
+        demand("I15", sum(other.state in PENDING for other in same) <= 1, same)
+        demand("I15", sum(other.state in HOLDING for other in same) <= 1, same)
+
+    def _moved(self, rows: Rows, was: Occurrence, one: Occurrence) -> None:
+        of = [a for a in rows.attempts.values() if a.binding.occurrence_id == one.occurrence_id]
+        live = [a for a in of if a.state in LIVE]
+        if one.state in FINAL:
+            demand("I2", not live, one, "with", live)
+        if one.state is OccurrenceState.RETIRING and was.state is OccurrenceState.ACTIVE:
+            unknown = [a for a in live if a.state is AttemptState.COMMIT_UNKNOWN]
+            demand("I10", not unknown, one, "drained over", unknown)
+
+    def _attempts(self, rows: Rows) -> None:
+        writers: Counter[SlotId] = Counter()
+        for one in rows.attempts.values():
+            if one.state in LIVE:
+                writers.update(slot for slot, _ in one.writes)
+        demand("I3", not writers or max(writers.values()) == 1, writers)
+        for one in rows.attempts.values():
+            if one.state is AttemptState.RUNNING:
+                others = [slot for slot in one.reads if writers[slot]]
+                demand("I3", not others, one, "reads what is written")
+        for attempt_id, one in rows.attempts.items():
+            was = self.before.attempts.get(attempt_id)
+            if was is None:
+                self._admitted(rows, one)
+            elif was.state is not one.state:
+                self._ended(rows, one)
+        by_run: dict[tuple[str, str], set[str]] = {}
+        for one in rows.attempts.values():
+            key = (one.environment, one.binding.airflow.run_key)
+            by_run.setdefault(key, set()).add(one.binding.occurrence_id)
+        demand("I17", all(len(of) == 1 for of in by_run.values()), by_run)
+
+    def _admitted(self, rows: Rows, one: Attempt) -> None:
+        occurrence = rows.occurrences[one.binding.occurrence_id]
+        demand("I5", occurrence.state is OccurrenceState.ACTIVE, one, "under", occurrence)
+        for slot, epoch in one.writes:
+            owned = (rows.slots[slot].owner_id, rows.slots[slot].epoch)
+            demand("I5", owned == (occurrence.occurrence_id, epoch), one, ":", rows.slots[slot])
+        pointer = self.world.cache.pointers.get(one.environment)
+        demand("I12", pointer is not None, one)
+
+    def _ended(self, rows: Rows, one: Attempt) -> None:
+        gates = [rows.gates.get((one.attempt_id, service)) for service in one.services]
+        closed = all(gate is not None and gate.state is GateState.CLOSED for gate in gates)
+        demand("I9", closed, one, "with", gates)
+        last = max(gate.closed_sequence or 0 for gate in gates if gate)
+        names = {gate.principal.name for gate in gates if gate}
+        proofs = [proof for proof, _ in rows.proofs.values() if proof.attempt_id == one.attempt_id]
+        proven = any(
+            proof.kind is ProofKind.OUTCOME and proof.ledger_sequence > last and set(proof.names_gates) == names
+            for proof in proofs
+        )
+        demand("I9", proven, one, "with", proofs)
+        publication = rows.publications.get(one.attempt_id)
+        if publication is not None:
+            open_ = publication.state not in SETTLED and one.state is not AttemptState.COMMIT_UNKNOWN
+            demand("I10", not open_, one, "with", publication)
+
+    def _gates(self, rows: Rows) -> None:
+        names = Counter((gate.service_id, gate.principal.name) for gate in rows.gates.values())
+        demand("I6", not names or max(names.values()) == 1, names)
+        for key, gate in rows.gates.items():
+            was = self.before.gates.get(key)
+            if was is not None and was.state is GateState.CLOSED:
+                demand("I8", gate == was, was, "→", gate)
+            if was is not None and was.delivered:
+                demand("I7", gate.delivered, was, "→", gate)
+
+    def _servers(self, rows: Rows) -> None:
+        gates = {(gate.service_id, gate.principal.name): gate for gate in rows.gates.values()}
+        for server in self.world.servers.values():
+            for name, login in server.logins.items():
+                demand("I6", (server.service_id, name) in gates, "login", name, "without a journal row")
+                gate = gates[server.service_id, name]
+                if gate.state is GateState.CLOSED:
+                    demand("I8", not login.enabled, gate, "can log in")
+            for session in server.sessions:
+                gate = gates[server.service_id, session.login]
+                demand("I8", gate.state is not GateState.CLOSED, session, "after", gate)
+                demand("I7", gate.delivered, session, "before delivery of", gate)
+        self._executors()
+        self._commits(rows)
+
+    def _executors(self) -> None:
+        for child in self.world.children.started[len(self.executors) :]:
+            login = login_of(child.command)
+            demand("I7", login not in self.executors, "a second executor of", login)
+            self.executors.append(login)
+
+    def _commits(self, rows: Rows) -> None:
+        """I11: at the instant at which a publication became visible it was allowed to."""
+        receipts = frozenset(self.world.warehouse.receipts)
+        for attempt_id in receipts - self.receipts:
+            one = rows.attempts[attempt_id]
+            demand("I11", one.state is AttemptState.RUNNING, "a receipt of", one)
+            publication = rows.publications[attempt_id]
+            demand("I11", publication.state is PublicationState.DISPATCHED, "a receipt of", publication)
+            slot = rows.slots[publication.slot_id]
+            owned = (slot.owner_id, slot.epoch) == (one.binding.occurrence_id, publication.epoch)
+            demand("I11", owned, "a receipt of", one, "on", slot)
+        self.receipts = receipts
+        for name, identity in self._shown():
+            if identity == self.shown.get(name) or identity is None:
+                continue
+            by_identity = [p for p in rows.publications.values() if p.staged_identity == identity]
+            demand("I11", len(by_identity) == 1, name, "shows", identity)
+            (publication,) = by_identity
+            demand("I11", publication.state is PublicationState.DISPATCHED, name, "shows", publication)
+            gate = rows.gates[publication.attempt_id, publication.service_id]
+            demand("I11", publication.verb is not Verb.REPLACE and gate.state is GateState.CLOSED, name, ":", gate)
+            self.shown[name] = identity
+            self.published[identity] = self.published.get(identity, 0) + 1
+
+    def _caches(self, rows: Rows) -> None:
+        for environment, pointer in self.world.cache.pointers.items():
+            named = rows.occurrences[pointer.occurrence_id]
+            early = named.state in (OccurrenceState.REQUESTED, OccurrenceState.WITHDRAWN)
+            demand("I12", not early, "pointer at", named)
+            generations = [one.generation for one in self.world.cache.journal if one.environment == environment]
+            demand("I12", generations == sorted(set(generations)), generations)
+
+    def _shown(self) -> Iterator[tuple[str, str | None]]:
+        for relation, table in self.world.analytics.tables.items():
+            if relation.schema == "serving":
+                yield str(relation), table.identity
+
+
+def demand(invariant: str, holds: bool, *found: object) -> None:
+    """Demand that an invariant holds; what was found is made words of only if it does not.
+
+    Raises:
+        Violated: it does not.
+    """
+    if not holds:
+        raise Violated(f"{invariant}: {' '.join(map(str, found))}")
+
+
+def truth(world: World, watch: Watch) -> None:
+    """At the end: what the ledger says of each transfer is what its target has seen.
+
+    Raises:
+        Violated: it is not.
+    """
+    rows = world.ledger.rows
+    judged = {proof.attempt_id for proof, evidence in rows.proofs.values() if b'"judgement":{' in evidence}
+    for attempt_id, one in rows.attempts.items():
+        publication = rows.publications.get(attempt_id)
+        if publication is None or attempt_id in judged or one.state in LIVE:
+            continue
+        if publication.verb is Verb.REPLACE:
+            visible = attempt_id in world.warehouse.receipts
+        else:
+            visible = watch.published.get(publication.staged_identity, 0) == 1
+        demand("truth", visible == (one.state is AttemptState.SUCCEEDED), one, ": visible", visible, ",", publication)
+
+
+def state_of(rows: Rows) -> int:
+    """Return a number for the ledger's state: what stands where, without times, names or numbers."""
+    return hash(
+        (
+            tuple(sorted((o.environment, o.state, o.generation or 0) for o in rows.occurrences.values())),
+            tuple(sorted((str(s.relation), s.epoch, s.owner_id is None) for s in rows.slots.values())),
+            tuple(
+                sorted((a.binding.workload_id, a.binding.airflow.try_number, a.state) for a in rows.attempts.values())
+            ),
+            tuple(sorted((g.service_id, g.state, g.delivered, g.barred) for g in rows.gates.values())),
+            tuple(sorted((p.service_id, p.state) for p in rows.publications.values())),
+        )
+    )
+
+
+def _try_of(attempt: Attempt) -> tuple[str, int]:
+    return attempt.binding.workload_id, attempt.binding.airflow.try_number
+
+
+def login_of(command: ChildCommand) -> str:
+    """Return the login that a child was given."""
+    if command.standard_input is None:
+        return command.environment["DBT_USER"]
+    return PRINCIPAL_PREFIX + command.standard_input.reveal().partition(PRINCIPAL_PREFIX)[2][:32]
