@@ -36,6 +36,7 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "exit codes": reference_outcomes.exit_codes,
         "failure": reference_outcomes.failure,
         "guards": reference_invariants.guards,
+        "in airflow": reference_outcomes.in_airflow,
         "limits": reference_types.limits,
         "options": reference_settings.options,
         "outcomes": reference_outcomes.outcome_classes,

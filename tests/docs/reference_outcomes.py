@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+from dpone_provider.airflow import outcomes
 from dpone_provider.application.failure_codec import to_json
 from dpone_provider.domain.exit_codes import ExitCode
 from dpone_provider.domain.outcomes import Busy, Failed, Refused, Unknown, busy
@@ -50,3 +51,8 @@ def failure() -> str:
     )
     text = json.dumps({"outcome": "failure", **to_json(example)}, indent=2, sort_keys=True)
     return f"<!-- part -->\n\n```json\n{text}\n```"
+
+
+def in_airflow() -> str:
+    """Return what each outcome is in Airflow: the table of the module that decides it."""
+    return "\n".join(line for line in (outcomes.__doc__ or "").splitlines() if line.startswith("|"))
