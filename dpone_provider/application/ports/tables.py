@@ -158,7 +158,11 @@ class TablePublisher(Protocol):
         """Send the one mutation that makes the content visible. Never repeated."""
 
     def discard_staged(self, job: PublishJob) -> Unknown | None:
-        """Drop the attempt's unique staged name and read it back as gone (SQL targets: the slot's staging table)."""
+        """Drop what the attempt staged, and read it back as gone.
+
+        Under a name that attempts share (SQL targets: the slot's staging table) only its own: whoever ends an attempt
+        may come late, when the next one has staged its rows there already.
+        """
 
     def observe(self, job: PublishJob, publication: Publication) -> Published | NotPublished | Unknown:
         """Look at the target and tell whether this publication is what it shows. After the gate is CLOSED."""
