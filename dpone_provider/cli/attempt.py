@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from dpone_provider.application.front_door import AttemptRecord
+from dpone_provider.cli.attempt_text import attempt_text
 from dpone_provider.cli.output import Output, format_option
 from dpone_provider.cli.plain import ATTEMPT_HEAD, attempt_json, attempt_row, gate_json, publication_json
 from dpone_provider.cli.reach import reach_options, runtime
@@ -48,8 +49,8 @@ def show(attempt_id: str, cache_root: Path, environment: str, authority: str | N
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
     record, evidence = output.run(lambda: at.attempt_with_evidence(AttemptId(attempt_id)))
-    value = _record_json(record) | {"evidence": [json.loads(one) for one in evidence]}
-    output.result(value, json.dumps(value, indent=2))
+    documents = [json.loads(one) for one in evidence]
+    output.result(_record_json(record) | {"evidence": documents}, attempt_text(record, documents))
 
 
 @attempt.command()
