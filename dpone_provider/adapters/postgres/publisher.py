@@ -9,7 +9,7 @@ from typing import Final
 
 from dpone_provider.adapters.postgres import ddl, target
 from dpone_provider.adapters.postgres.definitions import Standing, read
-from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, unreadable
+from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, ServerError, unreadable
 from dpone_provider.adapters.postgres.names import filled, identifier, qualified, too_long
 from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.application.ports.tables import (
@@ -24,7 +24,6 @@ from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown
 from dpone_provider.domain.publication import Publication, Verb
-from dpone_provider.domain.schema.tables import Absent
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
@@ -64,14 +63,22 @@ class PostgresPublisher:
         """Do nothing: dispatch is the worker's one transaction."""
 
     def discard_staged(self, job: PublishJob) -> Unknown | None:
-        """Drop the slot's staging table and read it back as gone."""
+        """Drop the slot's staging table if this attempt labelled it, and read it back as gone.
+
+        One with another label is the next attempt's, which whoever ends this one too late must leave alone.
+        """
+        said: PostgresError | str = "a table that is still there"
         try:
             with self._session("discard staged") as own:
-                _drop(own, job.staged)
-                (found,) = read(own, [job.staged])
+                if _is_own(own, job):
+                    try:
+                        _drop_own(own, job)
+                    except ServerError as error:
+                        said = error  # what is read next decides
+                left = _is_own(own, job)
         except ERRORS as error:
             return _not_dropped(job.staged, error)
-        return None if isinstance(found, Absent) else _not_dropped(job.staged, "a table that is still there")
+        return _not_dropped(job.staged, said) if left else None
 
     def observe(self, job: PublishJob, publication: Publication) -> Published | NotPublished | Unknown:
         """Read the receipt. With the login's gate CLOSED, no receipt means that there will never be one."""
@@ -120,6 +127,20 @@ def _drop(own: Session, staged: Relation) -> None:
     with own.transaction():
         own.run(filled(STATEMENTS["act_as"], writer=identifier(_writer_of(own, staged))))
         own.run(filled(ddl.STATEMENTS["drop_table"], table=qualified(staged)))
+
+
+def _is_own(own: Session, job: PublishJob) -> bool:
+    (found,) = read(own, [job.staged])
+    return isinstance(found, Standing) and found.comment == job.attempt_id
+
+
+def _drop_own(own: Session, job: PublishJob) -> None:
+    """Lock, look again, drop: nobody makes the table anew in between."""
+    with own.transaction():
+        own.run(filled(STATEMENTS["act_as"], writer=identifier(_writer_of(own, job.staged))))
+        own.run(filled(STATEMENTS["lock_target"], table=qualified(job.staged)))
+        if _is_own(own, job):
+            own.run(filled(ddl.STATEMENTS["drop_table"], table=qualified(job.staged)))
 
 
 def _foreign(relation: Relation, owner: str, writer: str) -> Refused:

@@ -192,6 +192,21 @@ def test_staged_rows_are_dropped_and_read_back_as_gone(shared: Enrolled) -> None
     assert shared.execute("SELECT to_regclass(%s)", f"stage.{refresh.job.staged.name}") == [(None,)]
 
 
+def test_a_late_discard_leaves_the_next_attempts_rows(shared: Enrolled) -> None:
+    """F20: whoever ended the first attempt goes on when the second has staged its rows under the same name."""
+    declared = table()
+    first = Refresh.of(shared, declared)
+    first.bound()
+    first.staged([batch(declared, (1, "a"))])
+    first.end()
+    second = first.again()
+    second.bound()
+    staged = second.staged([batch(declared, (2, "b"))])
+    assert first.publisher.discard_staged(first.job) is None
+    assert second.published(staged) is None
+    assert second.rows() == [(2, "b")]
+
+
 def test_binding_drops_what_an_earlier_attempt_staged(shared: Enrolled) -> None:
     declared = table()
     first = Refresh.of(shared, declared)
