@@ -59,7 +59,8 @@ class SimulatedCatalog:
 
     def take_receipt(self, occurrence: OccurrenceId) -> tuple[str, ...] | Unknown:
         """Return the attempts with a receipt."""
-        return self._ask("take_receipt", lambda: tuple(self.server.receipts))
+        received = self.server.received_under
+        return self._ask("take_receipt", lambda: tuple(one for one, under in received.items() if under == occurrence))
 
     def _observed(self, candidates: Sequence[Relation], registered: Sequence[Relation]) -> DatabaseObservation:
         among = [*registered, *candidates]
@@ -73,7 +74,7 @@ class SimulatedCatalog:
                 identity=table.identity,
                 owner="dpone_writer" if table.journaled else "somebody",
                 created_by_us=table.journaled,
-                dependants=table.dependants,
+                dependants=(*table.dependants, *self._views_over(relation, wanted)),
                 unmodelled=table.unmodelled,
             )
             for relation, table in sorted(self.server.tables.items())
@@ -87,6 +88,10 @@ class SimulatedCatalog:
             objects=objects,
             evidence_digest=digest_of(evidence.encode()),
         )
+
+    def _views_over(self, relation: Relation, wanted: set[Relation]) -> list[str]:
+        found = self.server.tables.items()
+        return [f"view {name}" for name, table in found if table.over == relation and name not in wanted]
 
     def _ask(self, name: str, effect: Callable[[], T]) -> T | Unknown:
         def reached() -> T | Unknown:

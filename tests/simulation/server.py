@@ -19,6 +19,7 @@ from dpone_provider.domain.identity import (
     EngineKind,
     Family,
     Incarnation,
+    OccurrenceId,
     Relation,
     Service,
     ServiceId,
@@ -45,6 +46,8 @@ class StoredTable:
     journaled: bool = True
     kind: ObjectKind = ObjectKind.TABLE
     label: str = ""
+    over: Relation | None = None
+    """What a view reads."""
     dependants: tuple[str, ...] = ()
     unmodelled: tuple[str, ...] = ()
 
@@ -117,6 +120,7 @@ class SimulatedServer:
     sees_all: bool = True
     tables: dict[Relation, StoredTable] = field(default_factory=dict)
     receipts: dict[AttemptId, ReceiptRow] = field(default_factory=dict)
+    received_under: dict[AttemptId, OccurrenceId] = field(default_factory=dict)
     logins: dict[str, StoredLogin] = field(default_factory=dict)
     sessions: list[ServerSession] = field(default_factory=list)
     half_open: list[str] = field(default_factory=list)

@@ -41,8 +41,9 @@ class SimulatedSnapshot:
     """``TableSnapshot``: the rows as they stood. ``lost`` rows are silently not delivered (a faulty source)."""
 
     table: StoredTable
+    columns: tuple[str, ...]
     wire: Wire
-    batch_rows: int
+    bounds: Bounds
     lost: int = 0
     rows: int = field(init=False)
 
@@ -52,12 +53,15 @@ class SimulatedSnapshot:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        left = self.rows - self.lost
+        left, sent = self.rows - self.lost, 0
         for batch in self.table.batches:
-            for start in range(0, len(batch), self.batch_rows):
-                part = batch.slice(start, min(self.batch_rows, left))
+            for start in range(0, len(batch), self.bounds.batch_rows):
+                part = batch.slice(start, min(self.bounds.batch_rows, left)).select(list(self.columns))
                 left -= len(part)
+                sent += part.nbytes
                 self.wire.send(Call("reader", "batch"), lambda: None, _source_broke)
+                if sent > self.bounds.max_bytes:
+                    raise DponeError(_too_much(f"{sent} bytes", f"{self.bounds.max_bytes} bytes"))
                 if len(part):
                     yield part
 
@@ -76,8 +80,10 @@ class SimulatedReader:
     ) -> Iterator[SimulatedSnapshot]:
         """Open a snapshot of what stands now."""
         self.wire.send(Call("reader", "snapshot", str(relation)), lambda: None, _source_broke)
+        if not self.server.reachable:
+            _source_broke(Fault.ERROR)
         table = self.server.tables.get(relation)
-        if table is None or table.columns != tuple(columns):
+        if table is None or not set(columns) <= set(table.columns):
             raise DponeError(
                 refuse(
                     "source_differs",
@@ -87,8 +93,14 @@ class SimulatedReader:
                     next_command="dpone compile",
                 )
             )
+        if table.rows > bounds.max_rows:
+            raise DponeError(_too_much(f"{table.rows} rows", f"{bounds.max_rows} rows"))
         copy = StoredTable(table.identity, table.columns, list(table.batches))
-        yield SimulatedSnapshot(copy, self.wire, bounds.batch_rows, self.lost)
+        yield SimulatedSnapshot(copy, tuple(column.name for column in columns), self.wire, bounds, self.lost)
+
+
+def _too_much(found: str, allowed: str) -> Failed:
+    return fail("bounds_passed", "the source", found=found, allowed=allowed, next_command="raise the bounds")
 
 
 def _source_broke(fault: Fault) -> None:
@@ -200,6 +212,7 @@ class SimulatedFencedPublisher:
                 job.target, StoredTable(self.server.new_identity(), job.declared.columns)
             )
             target.batches = list(rows)
+            self.server.received_under[job.attempt_id] = job.occurrence_id
             self.server.receipts[job.attempt_id] = ReceiptRow(
                 attempt_id=job.attempt_id,
                 slot_id=job.slot_id,
