@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -18,12 +19,18 @@ from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.identity import AttemptId, OccurrenceId, Principal, Relation, SlotId
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Failed, Refused, Unknown
-from dpone_provider.domain.schema.tables import Table
+from dpone_provider.domain.schema.tables import Column, Table
 from dpone_provider.domain.secret import Secret
 from tests.simulation.deployments import COLUMNS
 from tests.simulation.outcomes import Kind, failure_of
 from tests.simulation.server import SimulatedServer, StoredLogin, StoredTable
-from tests.simulation.tables import SimulatedFencedPublisher, SimulatedReader, SimulatedStagingWriter, batch_of
+from tests.simulation.tables import (
+    SimulatedFencedPublisher,
+    SimulatedReader,
+    SimulatedSnapshot,
+    SimulatedStagingWriter,
+    batch_of,
+)
 from tests.simulation.wire import Delay, Fault
 from tests.simulation.world import ROWS, SOURCE_FLIGHTS, STAGE_FLIGHTS, World
 
@@ -45,6 +52,19 @@ class Told:
     def wait_to_be_let_go(self, deadline: Deadline) -> bool:
         """Give it."""
         return self.word
+
+
+class LaxReader(SimulatedReader):
+    """Delivers whatever there is."""
+
+    @contextmanager
+    def snapshot(
+        self, relation: Relation, columns: Sequence[Column], key: Sequence[str], bounds: Bounds
+    ) -> Iterator[SimulatedSnapshot]:
+        """Open a snapshot without any limit."""
+        unlimited = replace(bounds, max_rows=10**9, max_bytes=10**9)
+        with SimulatedReader(self.server, self.wire).snapshot(relation, columns, key, unlimited) as opened:
+            yield opened
 
 
 @dataclass(slots=True)
@@ -178,6 +198,9 @@ def test_a_source_of_another_shape_is_refused(stage: Stage) -> None:
     ids=["rows", "bytes"],
 )
 def test_a_bound_that_is_passed_publishes_nothing(stage: Stage, bounds: Bounds) -> None:
+    """Whether the reader sees to it, or the worker itself."""
+    stage.fails(Failed, "bounds_passed", bounds)
+    stage.worker = replace(stage.worker, reader=LaxReader(stage.world.shop, stage.world.wire))
     stage.fails(Failed, "bounds_passed", bounds)
     assert len(stage.world.warehouse.tables[stage.job.staged].batches) < len(ROWS) + 1
 
