@@ -16,7 +16,7 @@ from dpone_provider.application.admission_rules import (
     require_source_as_pinned,
     require_supported,
 )
-from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.calls import nothing_changed, require, settled
 from dpone_provider.application.ledger.promotion import ObservedIncarnation
 from dpone_provider.application.parent import Footprint, Parent, footprints
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, PhysicalCatalog
@@ -156,6 +156,12 @@ class Admitter:
         Raises:
             DponeError: Refused with the first reason, or Unknown when something cannot be read. Nothing was changed.
         """
+        try:
+            return self._admit(parent, deadline)
+        except DponeError as error:
+            raise DponeError(nothing_changed(error.failure)) from error
+
+    def _admit(self, parent: Parent, deadline: Deadline) -> Admission:
         authority = settled(self.ledger.authority())
         landings = require_supported(parent, footprints(parent), authority)
         enrolments = self._enrolments(landings, authority, deadline)

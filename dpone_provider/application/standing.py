@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpone_provider.application.admission_rules import require_enrolled_as_pinned
-from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.calls import nothing_changed, require, settled
 from dpone_provider.application.ports.catalog import PhysicalCatalog
 from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.documents.connection_registry import Connection
+from dpone_provider.domain.outcomes import DponeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,12 @@ class TargetStanding:
         Raises:
             DponeError: Refused when something changed, Unknown when it cannot be read. Nothing was changed.
         """
+        try:
+            self._require_unchanged(deadline)
+        except DponeError as error:
+            raise DponeError(nothing_changed(error.failure)) from error
+
+    def _require_unchanged(self, deadline: Deadline) -> None:
         authority = settled(self.ledger.authority())
         enrolment = settled(self.catalog.enrolment())
         # Taken after the mark was read: whoever raised it had taken a lower number of this ledger.

@@ -11,7 +11,7 @@ from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.catalog import ObjectKind
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.identity import EngineKind, Family, OccurrenceId, Relation
-from dpone_provider.domain.outcomes import DponeError, Refused, Unknown
+from dpone_provider.domain.outcomes import DponeError, Refused, StateChange, Unknown
 from tests.simulation.deployments import COLUMNS, Transfer, connection_of
 from tests.simulation.outcomes import Kind, failure_of
 from tests.simulation.server import Enrolled, SimulatedServer, StoredTable
@@ -49,7 +49,9 @@ def refused(world: World, parent: Parent, kind: type[Kind], reason: str) -> Kind
     with pytest.raises(DponeError) as found:
         admit(world, parent)
     assert world.ledger.rows == before
-    return failure_of(found.value, kind, reason)
+    failure = failure_of(found.value, kind, reason)
+    assert failure.change is StateChange.NONE
+    return failure
 
 
 def enrolled(server: SimulatedServer) -> Enrolled:

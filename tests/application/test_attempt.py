@@ -437,8 +437,10 @@ class TestRefused:
         failure_of(world.run(flights), Refused, "authority_went_back")
 
     def test_a_target_that_cannot_be_read(self, world: World, flights: AttemptBinding) -> None:
+        """Found: it was told as if something might have changed, so that nobody would try again."""
         world.warehouse.reachable = False
-        failure_of(world.run(flights), Unknown, "unreadable")
+        unknown = failure_of(world.run(flights), Unknown, "unreadable")
+        assert unknown.change is StateChange.NONE
         assert not world.ledger.rows.attempts
 
     def test_a_silent_ledger(self, world: World, flights: AttemptBinding) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from dpone_provider.application.ports.ledger import Conflict, Ledger, LedgerTransaction
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.domain.outcomes import DponeError, Failure, busy, type_of_failure
+from dpone_provider.domain.outcomes import DponeError, Failure, StateChange, busy, type_of_failure
 
 Result = TypeVar("Result")
 
@@ -51,3 +52,8 @@ def settled(result: Result | Failure) -> Result:
     if isinstance(result, type_of_failure):
         raise DponeError(result)
     return result
+
+
+def nothing_changed(failure: Failure) -> Failure:
+    """Return a failure of something that only reads: whatever is unknown, nothing was changed."""
+    return replace(failure, change=StateChange.NONE)
