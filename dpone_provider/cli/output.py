@@ -20,8 +20,8 @@ from dpone_provider.domain.outcomes import DponeError, Failure, type_of_failure
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., object])
 Row = Sequence[str]
-PIPED_WIDTH = 160
-"""Columns of a table that goes to a pipe or a file."""
+PIPED_WIDTH = 400
+"""Columns that a table may have where it goes to a pipe or a file: enough that no id is folded into two lines."""
 
 
 def format_option(command: Command) -> Command:

@@ -53,7 +53,10 @@ def _text(output: Output, seen: EnvironmentStatus) -> None:
     generation = seen.row.generation if seen.row else 0
     click.echo(f"environment {seen.name}: generation {generation}, held by {holder or 'nobody'}")
     click.echo(f"pointer: {_pointer_text(seen)}")
-    output.table("Occurrences", OCCURRENCE_HEAD, [occurrence_row(one) for one in seen.occurrences])
+    if seen.occurrences:
+        output.table("Occurrences", OCCURRENCE_HEAD, [occurrence_row(one) for one in seen.occurrences])
+    else:
+        click.echo("no occurrences")
     if seen.live:
         rows = [(*attempt_row(one.attempt), ", ".join(str(gate) for gate in one.gates)) for one in seen.live]
         output.table("Live attempts", (*ATTEMPT_HEAD, "gates"), rows)

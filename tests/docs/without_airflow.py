@@ -52,6 +52,7 @@ def in_order(dag: DagSpecV1) -> Iterator[tuple[str, str]]:
     waiting = {task.task_id: {edge.up for edge in dag.edges if edge.down == task.task_id} for task in dag.tasks}
     workloads = {task.task_id: task.workload_id for task in dag.tasks}
     while waiting:
-        for task_id in [each for each, before in waiting.items() if not before & waiting.keys()]:
+        ready = [each for each, before in waiting.items() if not before & waiting.keys()]
+        for task_id in reversed(ready):  # of tasks without an order any will do
             del waiting[task_id]
             yield task_id, workloads[task_id]
