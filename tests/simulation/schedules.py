@@ -119,7 +119,9 @@ class _Play:
         self.seed = seed
         self.plant = plant
         self.random = random.Random(seed)
-        self.world = World(actors=Actors(), times=TIMES)
+        pool = tuple(f"dpone_v3_pool_{number}" for number in range(40)) if self.random.random() < 0.2 else ()
+        times = replace(TIMES, admission=self.random.choice((0.0, 30.0)))
+        self.world = World(actors=Actors(), times=times, pool=pool, grace=self.random.choice((0.0, 1.0)))
         self.world.entropy.source.seed(seed)
         self.deployments = [self.world.parent(works, name=f"release-{n}") for n, works in enumerate(DEPLOYMENTS)]
         self.elsewhere = self.world.parent(ELSEWHERE, environment="elsewhere", name="release-x")
