@@ -98,7 +98,7 @@ SUITES = (
             Command("ruff format", _python("ruff", "format", "--check", ".")),
         ),
     ),
-    Suite("types", 60, "mypy, strict", (Command("mypy", _python("mypy")),)),
+    Suite("types", 90, "mypy, strict", (Command("mypy", _python("mypy")),)),
     Suite(
         "architecture",
         30,
@@ -143,7 +143,7 @@ SUITES = (
         (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
     ),
     Suite("docs", 80, "examples that run, reference pages that match the code", (Pytest(folders=("docs",)),)),
-    Suite("acceptance", 330, "the path of the demo, asserted", (Pytest(folders=("acceptance",)),)),
+    Suite("acceptance", 300, "the path of the demo, asserted", (Pytest(folders=("acceptance",)),)),
 )
 
 
