@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.processes import end_all
 from tests.acceptance.world import Place, World, world
 
 
@@ -23,6 +24,13 @@ def the_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Hold the lab, enrolled, every engine behind a wire."""
     with world(tmp_path_factory.mktemp("world")) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    """A test that fails leaves its processes where they are."""
+    yield
+    end_all()
 
 
 @pytest.fixture

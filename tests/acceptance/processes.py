@@ -47,6 +47,7 @@ class Process:
         self._process.start()
         theirs.close()
         self.pid = self._process.pid
+        _STARTED.append(self)
 
     def begin(self) -> Process:
         """Begin to act."""
@@ -86,6 +87,15 @@ class Process:
     def worker(self) -> int | None:
         """Return the id of its worker process, if it has one."""
         return next((pid for pid in descendants(self.pid) if WORKER in command_line(pid)), None)
+
+
+_STARTED: list[Process] = []
+
+
+def end_all() -> None:
+    """Make sure that none of them is left: one that is stopped would outlast the session."""
+    while _STARTED:
+        _STARTED.pop().end()
 
 
 def _live(line: Connection, act: Callable[..., object], arguments: tuple[Any, ...]) -> None:
