@@ -1,10 +1,10 @@
-"""Whether the database that an attempt writes still is the one in which its slots were registered."""
+"""Whether the databases that an attempt writes and reads still are the ones that its deployment pins."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpone_provider.application.admission_rules import require_enrolled_as_pinned
+from dpone_provider.application.admission_rules import require_enrolled_as_pinned, require_source_as_pinned
 from dpone_provider.application.ledger.calls import nothing_changed, require, settled
 from dpone_provider.application.ports.catalog import PhysicalCatalog
 from dpone_provider.application.ports.ledger import Ledger
@@ -38,3 +38,23 @@ class TargetStanding:
         # Taken after the mark was read: whoever raised it had taken a lower number of this ledger.
         sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
         require_enrolled_as_pinned(self.connection, enrolment, authority, sequence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStanding:
+    """One source, as the attempt's own deployment pins it. The reader looks again where it reads."""
+
+    connection: Connection
+    catalog: PhysicalCatalog
+
+    def require_unchanged(self) -> None:
+        """Read the incarnation, and compare it.
+
+        Raises:
+            DponeError: Refused when it is another database than the pinned one, Unknown when it cannot be read. Nothing
+                was changed.
+        """
+        try:
+            require_source_as_pinned(self.connection, settled(self.catalog.incarnation()))
+        except DponeError as error:
+            raise DponeError(nothing_changed(error.failure)) from error

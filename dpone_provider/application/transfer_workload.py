@@ -22,7 +22,7 @@ from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import ChildCommand, ChildProcess, ChildRunner
 from dpone_provider.application.ports.tables import PublishJob, StagedContent, TablePublisher, TargetBinding
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.application.standing import TargetStanding
+from dpone_provider.application.standing import SourceStanding, TargetStanding
 from dpone_provider.domain.attempt import Attempt
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import ServiceId
@@ -41,6 +41,7 @@ class TransferWorkload:
 
     service_id: ServiceId
     standing: TargetStanding
+    source: SourceStanding
     job_of: Callable[[Attempt], PublishJob]
     publisher: TablePublisher
     ledger: Ledger
@@ -50,8 +51,9 @@ class TransferWorkload:
     progress: Progress
 
     def require_unchanged(self, deadline: Deadline) -> None:
-        """Compare the target with what the deployment pins."""
+        """Compare target and source with what the deployment pins."""
         self.standing.require_unchanged(deadline)
+        self.source.require_unchanged()
 
     def grants(self, attempt: Attempt) -> Mapping[ServiceId, GrantPlan]:
         """Return what its one login may do: write the target's schema, or its own staged table only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
@@ -84,7 +85,7 @@ class RegistryServices:
 
     def reader(self, connection: Connection) -> TableReader:
         """Return a reader through the binding's read-only login."""
-        return reader_of(reader_login(self.credentials, connection))
+        return reader_of(reader_login(self.credentials, connection), pinned_facts(connection))
 
     def schema_reader(self, connection: Connection) -> SchemaReader:
         """Return a reader of definitions through the binding's read-only login."""
@@ -102,13 +103,20 @@ class RegistryServices:
                 _unsupported(connection)
 
 
-def reader_of(login: Login) -> TableReader:
-    """Return a reader of a database through one login."""
+def pinned_facts(connection: Connection) -> dict[str, str]:
+    """Return the facts that the registry pins of the connection's own database."""
+    databases = {one.name: one for one in connection.databases}
+    pinned = databases.get(connection.endpoint.database)
+    return {} if pinned is None else {fact.name: fact.value for fact in pinned.facts}
+
+
+def reader_of(login: Login, pinned: Mapping[str, str]) -> TableReader:
+    """Return a reader of a database through one login; ``pinned`` are the facts of the life that may be read."""
     match login.endpoint.kind:
         case EngineKind.POSTGRES:
             from dpone_provider.adapters.postgres.reader import PostgresReader
 
-            return PostgresReader(login.endpoint, login.credential)
+            return PostgresReader(login.endpoint, login.credential, pinned=pinned)
         case EngineKind.CLICKHOUSE:
             from dpone_provider.adapters.clickhouse.reader import ClickHouseReader
 

@@ -29,12 +29,16 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerJob:
-    """Everything that one transfer's worker needs. ``seconds`` is the time that is left to it."""
+    """Everything that one transfer's worker needs.
+
+    ``source_facts`` pin the life of the source's database; ``seconds`` is the time that is left to it.
+    """
 
     pack: TransferPackV1
     job: PublishJob
     binding: TargetBinding
     source: Login
+    source_facts: Mapping[str, str]
     target: Login
     seconds: float
 
@@ -63,6 +67,7 @@ class WorkerJob:
                 staged_identity=said["binding"]["staged_identity"],
             ),
             source=_login(said["source"]),
+            source_facts=dict(said["source_facts"]),
             target=_login(said["target"]),
             seconds=float(said["seconds"]),
         )
@@ -83,6 +88,7 @@ class WorkerJob:
                 "staged_identity": self.binding.staged_identity,
             },
             "source": _plain_login(self.source),
+            "source_facts": dict(self.source_facts),
             "target": _plain_login(self.target),
             "seconds": self.seconds,
         }

@@ -12,7 +12,7 @@ from dpone_provider.domain.outcomes import refuse, unwind
 
 def worker_of(job: WorkerJob, channel: Channel, clock: Clock) -> Worker:
     """Return the worker of a job: adapters are imported for its two engines only."""
-    reader = reader_of(job.source)
+    reader = reader_of(job.source, job.source_facts)
     at = job.target
     match at.endpoint.kind:
         case EngineKind.POSTGRES:

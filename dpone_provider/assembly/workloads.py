@@ -18,9 +18,10 @@ from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import ChildCommand, ChildRunner
 from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.tables import PublishJob, TargetBinding
-from dpone_provider.application.standing import TargetStanding
+from dpone_provider.application.standing import SourceStanding, TargetStanding
 from dpone_provider.application.transfer_workload import TransferWorkload
 from dpone_provider.assembly.reach import reader_login
+from dpone_provider.assembly.services import pinned_facts
 from dpone_provider.assembly.worker_job import Login, WorkerJob
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
@@ -66,6 +67,7 @@ class WorkloadMaker:
                 job=job,
                 binding=binding,
                 source=reading,
+                source_facts=pinned_facts(source),
                 target=Login(target.address, issued),
                 seconds=self.seconds,
             ).to_line()
@@ -82,6 +84,7 @@ class WorkloadMaker:
         return TransferWorkload(
             service_id=target.service.service_id,
             standing=self._standing(target),
+            source=SourceStanding(connection=source, catalog=self.services.catalog(source)),
             job_of=lambda attempt: publish_job(attempt, pack, target),
             publisher=self.services.publisher(target),
             ledger=self.ledger,

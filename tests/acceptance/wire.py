@@ -47,13 +47,28 @@ class _Link:
     script: str = ""
     committing: bool = False
     hangs: bool = False
+    answered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something that is about to be passed on: what for, where in its transaction, which way.
+
+    ``answered`` counts the bytes of all answers on its connection, this one included.
+    """
+
+    data: bytes
+    script: str
+    phase: Phase | None
+    asks: bool
+    answered: int
 
 
 @dataclass(slots=True)
 class Moment:
     """Something that is done once, the ``nth`` time that ``holds`` of a message; ``fired`` tells that it was."""
 
-    holds: Callable[[bytes, str, Phase | None], bool]
+    holds: Callable[[Message], bool]
     do: Callable[[], object]
     nth: int = 1
     stuck: bool = False
@@ -64,9 +79,9 @@ class Moment:
         """Tell whether the moment came; a while is left for what is done then to be over."""
         return self.fired.wait(10.0 if self.nth == 0 else 0.0)
 
-    def look(self, data: bytes, link: _Link, phase: Phase | None) -> None:
+    def look(self, message: Message, link: _Link) -> None:
         """Do it if the moment has come."""
-        if not self.fired.is_set() and self.holds(data, link.script, phase):
+        if not self.fired.is_set() and self.holds(message):
             self.nth -= 1
             if self.nth == 0:
                 link.hangs = link.hangs or self.stuck
@@ -152,15 +167,19 @@ class Wire:
 
     def at(self, script: str, phase: Phase, do: Callable[[], object], *, nth: int = 1, stuck: bool = False) -> Moment:
         """Do something at a moment of the ``nth`` ledger transaction of that name."""
-        return self._add(Moment(lambda _, name, seen: (name, seen) == (script, phase), do, nth, stuck))
+        return self._add(Moment(lambda one: (one.script, one.phase) == (script, phase), do, nth, stuck))
 
     def at_bytes(self, part: bytes, do: Callable[[], object], *, nth: int = 1, stuck: bool = False) -> Moment:
         """Do something before the ``nth`` message with these bytes is passed on to the engine."""
-        return self._add(Moment(lambda data, _, phase: part in data and phase is not Phase.ANSWERED, do, nth, stuck))
+        return self._add(Moment(lambda one: one.asks and part in one.data, do, nth, stuck))
 
     def at_message(self, nth: int, do: Callable[[], object], *, stuck: bool = False) -> Moment:
         """Do something before the ``nth`` message from now, whatever it is, is passed on to the engine."""
-        return self._add(Moment(lambda _, __, phase: phase is not Phase.ANSWERED, do, nth, stuck))
+        return self._add(Moment(lambda one: one.asks, do, nth, stuck))
+
+    def after_bytes(self, count: int, do: Callable[[], object]) -> Moment:
+        """Do something as soon as one connection has been given so many bytes of answers; what follows is lost."""
+        return self._add(Moment(lambda one: not one.asks and one.answered > count, do, stuck=True))
 
     # what passes
 
@@ -197,27 +216,28 @@ class Wire:
                 link.script, phase = named[-1].decode(), Phase.OPENS
             if _COMMIT in data and link.script:
                 phase, link.committing = Phase.COMMITS, True
-            self._look(data, link, phase)
+            self._look(link, data, phase, asks=True)
             self._pass(data, link, link.far)
         self._end(link)
 
     def _answer(self, link: _Link) -> None:
         for data in _received(link.far):
-            if link.committing:
-                link.committing = False
-                self._look(data, link, Phase.ANSWERED)
+            link.answered += len(data)
+            phase, link.committing = Phase.ANSWERED if link.committing else None, False
+            self._look(link, data, phase, asks=False)
             if self._pause:
                 self._never.wait(self._pause)
             self._pass(data, link, link.near)
         self._end(link)
 
-    def _look(self, data: bytes, link: _Link, phase: Phase | None) -> None:
+    def _look(self, link: _Link, data: bytes, phase: Phase | None, *, asks: bool) -> None:
+        message = Message(data=data, script=link.script, phase=phase, asks=asks, answered=link.answered)
         with self._lock:
             moments = list(self._moments)
             if phase is not None:
                 self.seen.append((link.script, phase))
         for moment in moments:
-            moment.look(data, link, phase)
+            moment.look(message, link)
 
     def _pass(self, data: bytes, link: _Link, to: socket.socket) -> None:
         with self._changed:

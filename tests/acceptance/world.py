@@ -199,7 +199,7 @@ class Place:
         """Return the rows of a target in the warehouse, by their first column."""
         return self.in_warehouse(f"SELECT * FROM stage.{self.table(name)} ORDER BY 1")
 
-    def mart(self, name: str, columns: str = "id, word, n") -> list[str]:
+    def mart(self, name: str, columns: str = "id, word, toDecimalString(n, 2)") -> list[str]:
         """Return the rows of a target in ClickHouse, each as a line, by their first column."""
         said = self.world.clickhouse(f"SELECT {columns} FROM mart.{self.table(name)} ORDER BY 1 FORMAT TSV")
         return said.splitlines()

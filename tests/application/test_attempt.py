@@ -98,7 +98,7 @@ class TestSuccess:
         succeeded(world.run(flights))
         steps = [call for call in world.wire.calls("controller") if call not in ("ledger.read", "ledger.gate")]
         assert steps == [
-            *("ledger.admit", "ledger.authority", "catalog.enrolment", "ledger.admit"),
+            *("ledger.admit", "ledger.authority", "catalog.enrolment", "catalog.incarnation", "ledger.admit"),
             *("publisher.bind", "ledger.intend", "publisher.create_staged"),
             *("ledger.journal", "ledger.ready", "gate.create", "gate.enable", "gate.read_back", "ledger.deliver"),
             *("child.start", "child.event", "ledger.stage", "ledger.dispatch", "child.answer", "child.event"),
@@ -430,6 +430,18 @@ class TestRefused:
         """Found: nothing was read again at admission (I13)."""
         world.warehouse.replace_database()
         failure_of(world.run(flights), Refused, "incarnation_changed")
+        assert not world.ledger.rows.attempts
+
+    def test_a_replaced_source(self, world: World, flights: AttemptBinding) -> None:
+        """Found: what stood under the source's name was taken for it, and published."""
+        world.shop.replace_database()
+        failure_of(world.run(flights), Refused, "incarnation_changed")
+        assert not world.ledger.rows.attempts
+
+    def test_a_source_that_cannot_be_read(self, world: World, flights: AttemptBinding) -> None:
+        world.shop.reachable = False
+        unknown = failure_of(world.run(flights), Unknown, "unreadable")
+        assert unknown.change is StateChange.NONE
         assert not world.ledger.rows.attempts
 
     def test_a_target_ahead_of_the_ledger(self, world: World, flights: AttemptBinding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
@@ -10,19 +11,44 @@ from dpone_provider.adapters.postgres import gate_definition
 from dpone_provider.adapters.postgres.session import Session
 from dpone_provider.adapters.postgres.target import OBSERVATION
 from dpone_provider.application.ports.catalog import Enrolment
-from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Service, ServiceId
-from dpone_provider.domain.outcomes import Refused, refuse
+from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
+from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("enrolment.sql"))
 UNENROLLED: Final = UUID("0f5c0d3e-4a39-5d3a-9d0a-6c1f8f1f6b11")
 """Namespace of the service ids of clusters that nobody enrolled: pure sources."""
+Facts = Mapping[str, str]
+"""Facts of an incarnation by name, as the registry pins them."""
 VERIFY: Final = "have an administrator run sql/postgres/050_verify.sql in it, and put right what it names"
 
 
 def service_id_of(system_identifier: str) -> ServiceId:
     """Return the id of a cluster that is not enrolled: it follows from the cluster's own identifier."""
     return ServiceId(str(uuid5(UNENROLLED, system_identifier)))
+
+
+def require_life(session: Session, source: Relation, pinned: Facts | None) -> None:
+    """Compare what tells one life of a database from another with the pinned facts; None is fine with any.
+
+    Raises:
+        DponeError: Refused ``incarnation_changed``.
+    """
+    if pinned is None:
+        return
+    system_identifier, database_oid, database, _ = session.row(STATEMENTS["identity"])
+    found = {"database_oid": database_oid, "system_identifier": system_identifier}
+    changed = [name for name in sorted(found) if pinned.get(name) != found[name]]
+    if changed:
+        unwind(
+            refuse(
+                "incarnation_changed",
+                f"source {source} in database {database}",
+                found=", ".join(f"{name} {found[name]}" for name in changed),
+                allowed=", ".join(f"{name} {pinned.get(name)}" for name in changed),
+                next_command="if the database was really replaced: pin it in the environment file and build anew",
+            )
+        )
 
 
 def incarnation(session: Session) -> Incarnation | Refused:

@@ -13,6 +13,7 @@ from psycopg import sql
 from dpone_provider.adapters.postgres.arrow_session import ArrowSession, arrow_session
 from dpone_provider.adapters.postgres.column_reads import ColumnRead, Guard, column_read
 from dpone_provider.adapters.postgres.definitions import EngineColumn, Standing, read
+from dpone_provider.adapters.postgres.enrolment import Facts, require_life
 from dpone_provider.adapters.postgres.errors import ERRORS, LoginRefused, PostgresError
 from dpone_provider.adapters.postgres.names import filled, identifier, qualified
 from dpone_provider.adapters.postgres.session import Session, session
@@ -39,10 +40,19 @@ PURPOSE: Final = "dpone reader"
 class PostgresReader:
     """Reads through a login that cannot write what it reads: the binding's read-only one."""
 
-    def __init__(self, endpoint: Endpoint, credential: Credential, *, seconds: float = READ_SECONDS) -> None:
-        """Connect to nothing yet; ``seconds`` bound each statement."""
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credential: Credential,
+        *,
+        pinned: Facts | None = None,
+        seconds: float = READ_SECONDS,
+    ) -> None:
+        """Connect to nothing yet; ``pinned`` are the facts of the database's life that may be read, None for any;
+        ``seconds`` bound each statement."""
         self._endpoint = endpoint
         self._credential = credential
+        self._pinned = pinned
         self._seconds = seconds
 
     @contextmanager
@@ -52,10 +62,13 @@ class PostgresReader:
         """Open the snapshot.
 
         Raises:
-            DponeError: Refused when the table or a column is missing or of another type than declared, when the login
-                could write the table, or when a value has no Arrow value; Failed when it broke, or has too many rows.
+            DponeError: Refused when it is another life of the database than the pinned one, when the table or a column
+                is missing or of another type than declared, when the login could write the table, or when a value has
+                no Arrow value; Failed when it broke, or has too many rows.
         """
         with self._open(relation) as (definitions, arrow):
+            # A database cannot be replaced under a session: the second look below proves that this one is still there.
+            require_life(definitions, relation, self._pinned)
             found = _standing(definitions, relation)
             if found.writable:
                 raise DponeError(_could_write(relation, self._credential))

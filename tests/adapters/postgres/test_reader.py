@@ -279,3 +279,27 @@ def test_a_source_that_breaks_midway_fails(stage: Stage) -> None:
                 pass
     assert isinstance(raised.value.failure, Failed)
     assert raised.value.failure.problem.reason == "source_broke"
+
+
+def test_another_life_of_the_database_is_refused(stage: Stage) -> None:
+    """By the facts that tell lives apart; further facts of an enrolled one are its catalog's business."""
+    relation = stage.table(3)
+    ((oid, system),) = stage.enrolled.execute(
+        "SELECT d.oid::text, c.system_identifier::text FROM pg_database d, pg_control_system() c"
+        " WHERE d.datname = current_database()"
+    )
+    facts = {"database_oid": str(oid), "system_identifier": str(system), "timeline": "00000001"}
+
+    def rows(pinned: dict[str, str]) -> int:
+        reader = PostgresReader(stage.enrolled.endpoint, stage.enrolled.credential("warehouse_reader"), pinned=pinned)
+        with reader.snapshot(relation, COLUMNS, (), WIDE) as snapshot:
+            return snapshot.rows
+
+    assert rows(facts) == 3
+    for other in ({"database_oid": "1"}, {"system_identifier": "1"}):
+        with pytest.raises(DponeError) as refused:
+            rows(facts | other)
+        assert refused.value.failure.problem.reason == "incarnation_changed"
+        assert next(iter(other)) in refused.value.failure.problem.found
+    with pytest.raises(DponeError):
+        rows({})
