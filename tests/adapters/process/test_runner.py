@@ -202,7 +202,7 @@ line = b"x" * 100_000 + b"\\n"
 for _ in range(700): os.write(1, line); os.write(2, b"y\\n")
 tell(done=True)
 """
-    with running(program, tmp_path, log=log) as child:
+    with running(program, tmp_path, log=log, seconds=100) as child:
         assert list(child.events()) == [{"done": True}]
     assert log.count("y") == 700
     shown = [line for line in log if line.startswith("x")]
