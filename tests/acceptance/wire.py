@@ -18,6 +18,8 @@ from typing import Self
 
 _SCRIPT = re.compile(rb"dpone/([a-z][a-z -]*)")
 _COMMIT = b"COMMIT\0"
+_PROTOCOL_3 = b"\0\3"
+"""The major version in PostgreSQL's start packet, after its length."""
 _BYTES = 65536
 
 
@@ -37,6 +39,7 @@ class State(StrEnum):
 
     UP = "up"
     SILENT = "silent"
+    PAUSED = "paused"
     DOWN = "down"
 
 
@@ -102,6 +105,8 @@ class Wire:
         self._state = State.UP
         self._pause = 0.0
         self._never = threading.Event()
+        self.logins: list[tuple[str, str]] = []
+        """User and application name of every login to PostgreSQL that was begun, in order."""
         self.seen: list[tuple[str, Phase]] = []
         """Every phase of a ledger transaction that passed, in order."""
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -145,6 +150,17 @@ class Wire:
         with self._lock:
             for link in self._links:
                 link.hangs = True
+
+    def pause(self) -> None:
+        """Hold everything back, and lose nothing: ``go_on`` passes it on."""
+        with self._lock:
+            self._set(State.PAUSED)
+
+    def go_on(self) -> None:
+        """Pass on what was held back."""
+        with self._lock:
+            assert self._state is State.PAUSED
+            self._set(State.UP)
 
     def slow(self, seconds: float) -> None:
         """Give every answer so much later."""
@@ -212,6 +228,8 @@ class Wire:
         for data in _received(link.near):
             named = _SCRIPT.findall(data)
             phase = None
+            if data[4:6] == _PROTOCOL_3:
+                self._note_login(data)
             if named:
                 link.script, phase = named[-1].decode(), Phase.OPENS
             if _COMMIT in data and link.script:
@@ -230,6 +248,11 @@ class Wire:
             self._pass(data, link, link.near)
         self._end(link)
 
+    def _note_login(self, data: bytes) -> None:
+        words = data[8:].split(b"\0")
+        said = dict(zip(words[::2], words[1::2], strict=False))
+        self.logins.append((said.get(b"user", b"").decode(), said.get(b"application_name", b"").decode()))
+
     def _look(self, link: _Link, data: bytes, phase: Phase | None, *, asks: bool) -> None:
         message = Message(data=data, script=link.script, phase=phase, asks=asks, answered=link.answered)
         with self._lock:
@@ -241,7 +264,7 @@ class Wire:
 
     def _pass(self, data: bytes, link: _Link, to: socket.socket) -> None:
         with self._changed:
-            while self._state is State.SILENT:
+            while self._state in (State.SILENT, State.PAUSED):
                 self._changed.wait()
         if link.hangs:
             return
