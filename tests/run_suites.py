@@ -143,7 +143,7 @@ SUITES = (
         (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
     ),
     Suite("docs", 80, "examples that run, reference pages that match the code", (Pytest(folders=("docs",)),)),
-    Suite("acceptance", 300, "the path of the demo, asserted", (Pytest(folders=("acceptance",)),)),
+    Suite("acceptance", 300, "the path of the demo, asserted", (Pytest(folders=("acceptance",), workers=2),)),
 )
 
 
