@@ -21,7 +21,7 @@ from tests.adapters.postgres.slow_client import SlowClient
 
 ISSUED = b"user\0dpone_v3_"
 """How the start packet of an issued login to PostgreSQL begins."""
-BEFORE_COMMIT = b"add_receipt"
+BEFORE_COMMIT = b"SELECT dpone_receipt.add_receipt("
 """The last statement of the worker's transaction."""
 OBSERVING = b"dpone publisher: observe"
 
@@ -88,7 +88,7 @@ def test_silent_clients_do_not_keep_a_gate_from_closing(place: Place) -> None:
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_an_outcome_that_cannot_be_read_blocks_until_it_is_settled(place: Place, committed: bool) -> None:
-    """The target's connections are cut: the worker's before its COMMIT or not, the controller's at its look at the receipt."""
+    """The target is cut off: from the worker before its COMMIT, or not; and from who looks for the receipt."""
     loaded = load(place)
     place.in_shop("DELETE FROM {orders} WHERE id > 1")
     wire = place.world.wires["warehouse"]
@@ -97,7 +97,7 @@ def test_an_outcome_that_cannot_be_read_blocks_until_it_is_settled(place: Place,
     moment = wire.at_bytes(OBSERVING, wire.cut)
     tried = place.tried("the run")
     problem = failed(place.run(loaded.promoted, "orders", tried))
-    assert moment.came()
+    assert moment.came(), problem
     assert isinstance(problem, Unknown), problem
     assert problem.problem.reason == "commit_unknown"
     (_, (attempt_id, state)) = place.attempts()

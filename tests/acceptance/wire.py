@@ -39,7 +39,6 @@ class State(StrEnum):
 
     UP = "up"
     SILENT = "silent"
-    PAUSED = "paused"
     DOWN = "down"
 
 
@@ -50,6 +49,7 @@ class _Link:
     script: str = ""
     committing: bool = False
     hangs: bool = False
+    held: bool = False
     answered: int = 0
 
 
@@ -76,6 +76,8 @@ class Moment:
     nth: int = 1
     stuck: bool = False
     """Whether the message, and all that follows on its connection, is kept back: as from a process that is stopped."""
+    held: bool = False
+    """Whether the message is kept back until ``go_on``."""
     fired: threading.Event = field(default_factory=threading.Event)
 
     def came(self) -> bool:
@@ -87,7 +89,7 @@ class Moment:
         if not self.fired.is_set() and self.holds(message):
             self.nth -= 1
             if self.nth == 0:
-                link.hangs = link.hangs or self.stuck
+                link.hangs, link.held = link.hangs or self.stuck, link.held or self.held
                 self.do()
                 self.fired.set()
 
@@ -151,16 +153,12 @@ class Wire:
             for link in self._links:
                 link.hangs = True
 
-    def pause(self) -> None:
-        """Hold everything back, and lose nothing: ``go_on`` passes it on."""
-        with self._lock:
-            self._set(State.PAUSED)
-
     def go_on(self) -> None:
-        """Pass on what was held back."""
-        with self._lock:
-            assert self._state is State.PAUSED
-            self._set(State.UP)
+        """Pass on what was held back by ``hold``."""
+        with self._changed:
+            for link in self._links:
+                link.held = False
+            self._changed.notify_all()
 
     def slow(self, seconds: float) -> None:
         """Give every answer so much later."""
@@ -171,8 +169,10 @@ class Wire:
         with self._lock:
             self._pause = 0.0
             self._moments.clear()
-            for link in [one for one in self._links if one.hangs]:
+            for link in [one for one in self._links if one.hangs or one.held]:
+                link.held = False
                 self._end(link)
+            self._changed.notify_all()
             if self._state is State.UP:
                 return
             self._end_all()
@@ -192,6 +192,10 @@ class Wire:
     def at_message(self, nth: int, do: Callable[[], object], *, stuck: bool = False) -> Moment:
         """Do something before the ``nth`` message from now, whatever it is, is passed on to the engine."""
         return self._add(Moment(lambda one: one.asks, do, nth, stuck))
+
+    def hold(self, part: bytes, *, nth: int = 1) -> Moment:
+        """Hold back the ``nth`` message with these bytes, and with it its connection, until ``go_on``; lose nothing."""
+        return self._add(Moment(lambda one: one.asks and part in one.data, lambda: None, nth, held=True))
 
     def after_bytes(self, count: int, do: Callable[[], object]) -> Moment:
         """Do something as soon as one connection has been given so many bytes of answers; what follows is lost."""
@@ -264,7 +268,7 @@ class Wire:
 
     def _pass(self, data: bytes, link: _Link, to: socket.socket) -> None:
         with self._changed:
-            while self._state in (State.SILENT, State.PAUSED):
+            while self._state is State.SILENT or link.held:
                 self._changed.wait()
         if link.hangs:
             return
