@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
-from dpone_provider.adapters.clickhouse.session import ClickHouseServer
 from dpone_provider.application.ports.catalog import PhysicalCatalog
 from dpone_provider.application.ports.credentials import Credentials
 from dpone_provider.application.ports.gate import LoginGate
@@ -21,6 +20,7 @@ from dpone_provider.domain.outcomes import refuse, unwind
 
 if TYPE_CHECKING:
     from dpone_provider.adapters.clickhouse.gate import GateOption
+    from dpone_provider.adapters.clickhouse.session import ClickHouseServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +148,8 @@ def _gate_option(connection: Connection, entropy: Entropy) -> GateOption:
 
 
 def _server(login: Login) -> ClickHouseServer:
+    from dpone_provider.adapters.clickhouse.session import ClickHouseServer
+
     return ClickHouseServer(endpoint=login.endpoint, credential=login.credential)
 
 
