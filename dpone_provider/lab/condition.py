@@ -145,7 +145,7 @@ def claimed(root: Path) -> Iterator[tuple[Places, LabLock]]:
     try:
         prepare(places, account)
         yield places, lock
-    except BaseException:
+    except BaseException:  # whatever ends the start, Ctrl-C included, leaves no file behind; it is raised again
         lock.release()
         tidy(places)
         raise
