@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -21,3 +21,16 @@ def wait_until(condition: Callable[[], T], *, what: str, seconds: float = 30.0, 
             raise AssertionError(f"waited {seconds:g} s in vain for {what}; last seen: {value!r}")
         time.sleep(every)
     return value
+
+
+def wait_until_none(found: Callable[[], Sized], *, what: str, seconds: float = 30.0) -> None:
+    """Return as soon as `found` gives nothing any more; what it gave last is in the message.
+
+    Raises:
+        AssertionError: there was still something after `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while left := found():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds:g} s in vain for {what}; still there: {left!r}")
+        time.sleep(0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from dpone_provider.cli.control import control
 from dpone_provider.documents.environment import EnvironmentV1
 from dpone_provider.documents.reading import document_of
 from dpone_provider.documents.strict import Json
+from dpone_provider.lab.state import write_private
 
 
 def run(*arguments: str) -> Result:
@@ -45,12 +47,15 @@ def test_a_setting_without_a_value_is_wrong_usage() -> None:
 
 
 @pytest.mark.lab
-def test_pins_are_what_an_environment_file_takes(postgres_lab: lab.LabState) -> None:
-    reference = f"file:{postgres_lab.credential('shop_reader')}"
+def test_pins_are_what_an_environment_file_takes(fresh_database: lab.LabDatabase, tmp_path: Path) -> None:
+    """A database of the test's own: an enrolment elsewhere on the server takes everybody's right to connect away."""
+    credential = tmp_path / "shop_reader"
+    write_private(credential, fresh_database.url("shop_reader").reveal() + "\n")
+    reference = f"file:{credential}"
     done = run("pin", "--credential", reference, "--tls", "disabled")
     assert done.exit_code == 0, done.output
     entry = yaml.safe_load(done.output)
-    assert set(entry["databases"]["postgres"]["facts"]) == {"database_oid", "system_identifier"}
+    assert set(entry["databases"][fresh_database.name]["facts"]) == {"database_oid", "system_identifier"}
     environment: Json = {
         "schema": "dpone.environment.v1",
         "name": "lab",

@@ -48,10 +48,13 @@ class CuttingProxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close everything."""
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        for one in (self._listener, *self._sockets):
+        """End every connection, and close everything.
+
+        Closing alone would not do: while a thread still waits for bytes of a socket, its connection stays open.
+        """
+        everything = (self._listener, *self._sockets)
+        _hang_up(*everything)
+        for one in everything:
             one.close()
 
     def _accept(self) -> None:

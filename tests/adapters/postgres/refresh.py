@@ -166,6 +166,14 @@ class Refresh:
         """Look at the receipt."""
         return self.publisher.observe(self.job, self.publication())
 
+    def sessions(self) -> list[tuple[object, ...]]:
+        """Return what the server says of the login's sessions."""
+        return self.enrolled.execute(
+            "SELECT pid, backend_type, application_name, state, wait_event_type, wait_event, query, backend_xid,"
+            " pg_blocking_pids(pid) FROM pg_stat_activity WHERE usename = %s",
+            self.login.user,
+        )
+
     def rows(self) -> list[tuple[object, ...]]:
         """Return what stands in the target, by its first column."""
         return self.enrolled.execute(f"SELECT * FROM {self.declared.relation} ORDER BY 1")

@@ -17,7 +17,7 @@ from dpone_provider.domain.outcomes import Failed, Unknown
 from tests.adapters.postgres.enrolled import Enrolled, Written, new_hex
 from tests.adapters.postgres.proxy import CutAt, CuttingProxy
 from tests.adapters.postgres.refresh import Refresh, batch, deadline, issue, table
-from tests.waiting import wait_until
+from tests.waiting import wait_until, wait_until_none
 
 pytestmark = pytest.mark.lab
 FENCE = "SELECT dpone_gate.require_current(%s)"
@@ -324,10 +324,7 @@ def test_a_commit_that_never_left_is_unknown_and_the_receipt_decides(refresh: Re
         refresh.worker_endpoint = proxy.endpoint
         outcome = refresh.published(content)
         assert isinstance(outcome, Unknown)
-    wait_until(
-        lambda: not refresh.enrolled.execute("SELECT 1 FROM pg_stat_activity WHERE usename = %s", refresh.login.user),
-        what="the server to give the session up",
-    )
+    wait_until_none(refresh.sessions, what="the server to give the session up")
     assert isinstance(refresh.observed(), NotPublished)
     assert refresh.rows() == [(1, "old")]
 
