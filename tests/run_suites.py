@@ -53,13 +53,15 @@ class Pytest:
     """A pytest run over folders of `tests/` that exist, or over everything that no other suite names.
 
     `marked` takes only tests with that marker, `unmarked` leaves out tests with any of these. `workers` above 1 is for
-    tests that share nothing outside their process.
+    tests that share nothing outside their process. `traced` tells whether branch coverage is measured, which doubles
+    the time of what computes.
     """
 
     folders: tuple[str, ...] = ()
     marked: str = ""
     unmarked: tuple[str, ...] = ()
     workers: int = 1
+    traced: bool = True
 
     @property
     def takes_the_rest(self) -> bool:
@@ -78,6 +80,7 @@ class Suite:
 
 
 ENGINE_MARKERS = ("lab", "scheduler")
+EXHAUSTIVE = "exhaustive"
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:
@@ -115,12 +118,18 @@ SUITES = (
         140,
         "what needs no engine; branches of the domain, all of them",
         (
-            Pytest(unmarked=ENGINE_MARKERS, workers=2),
+            Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),
             Command(
                 "branches of domain",
                 _python("coverage", "report", "--include=dpone_provider/domain/*", "--fail-under=100"),
             ),
         ),
+    ),
+    Suite(
+        "exhaustive",
+        60,
+        "thousands of cases each",
+        (Pytest(marked=EXHAUSTIVE, workers=2, traced=False),),
     ),
     Suite("sqltext", 5, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
@@ -225,8 +234,9 @@ def pytest_argv(step: Pytest, paths: Sequence[str], report: Path) -> tuple[str, 
     """The command line of a pytest run that leaves its results in `report`."""
     terms = [*([step.marked] if step.marked else []), *(f"not {marker}" for marker in step.unmarked)]
     expression = ("-m", " and ".join(terms)) if terms else ()
-    workers = ("-n", str(step.workers)) if step.workers > 1 else ()
-    return _python("pytest", *paths, *expression, *workers, "--cov", "--cov-report=", f"--junitxml={report}")
+    workers = ("-n", str(step.workers), "--dist", "worksteal") if step.workers > 1 else ()
+    coverage = ("--cov", "--cov-report=") if step.traced else ()
+    return _python("pytest", *paths, *expression, *workers, *coverage, f"--junitxml={report}")
 
 
 def run_suite(suite: Suite, place: Workplace) -> Tally:

@@ -159,6 +159,7 @@ def doubled(parent: Any, key: Any, dice: random.Random) -> None:
         parent[f"{key}_"] = parent[key]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("damage", [replaced, removed, added, doubled], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("schema", sorted(SCHEMAS))
 def test_damaged_values_are_read_or_refused_never_more(schema: str, damage: Any) -> None:
@@ -179,6 +180,7 @@ def test_damaged_values_are_read_or_refused_never_more(schema: str, damage: Any)
             assert len(str(found.problem)) < 2_000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("schema", sorted(SCHEMAS))
 def test_damaged_bytes_are_read_or_refused_never_more(schema: str) -> None:
     dice = random.Random(schema)
