@@ -115,7 +115,7 @@ SUITES = (
     ),
     Suite(
         "unit",
-        140,
+        110,
         "what needs no engine; branches of the domain, all of them",
         (
             Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),
@@ -127,7 +127,7 @@ SUITES = (
     ),
     Suite(
         "exhaustive",
-        60,
+        30,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2, traced=False),),
     ),
