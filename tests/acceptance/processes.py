@@ -78,6 +78,12 @@ class Process:
         assert self._process.exitcode is not None, "a process that did not end"
         return found
 
+    @property
+    def over(self) -> bool:
+        """Tell whether it has said what it came to, or is gone."""
+        assert self._line is not None
+        return self._line.poll()
+
     def end(self) -> None:
         """Make sure that it is gone."""
         with suppress(ProcessLookupError):

@@ -51,13 +51,15 @@ class _Link:
     hangs: bool = False
     held: bool = False
     answered: int = 0
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Something that is about to be passed on: what for, where in its transaction, which way.
 
-    ``answered`` counts the bytes of all answers on its connection, this one included.
+    ``answered`` counts the bytes of all answers on its connection, this one included; ``user`` is who logged in on it
+    (PostgreSQL only).
     """
 
     data: bytes
@@ -65,6 +67,7 @@ class Message:
     phase: Phase | None
     asks: bool
     answered: int
+    user: str
 
 
 @dataclass(slots=True)
@@ -72,7 +75,8 @@ class Moment:
     """Something that is done once, the ``nth`` time that ``holds`` of a message; ``fired`` tells that it was."""
 
     holds: Callable[[Message], bool]
-    do: Callable[[], object]
+    do: Callable[[Message], object]
+    """True as its result: the message is lost, as with ``stuck``."""
     nth: int = 1
     stuck: bool = False
     """Whether the message, and all that follows on its connection, is kept back: as from a process that is stopped."""
@@ -90,7 +94,7 @@ class Moment:
             self.nth -= 1
             if self.nth == 0:
                 link.hangs, link.held = link.hangs or self.stuck, link.held or self.held
-                self.do()
+                link.hangs = self.do(message) is True or link.hangs
                 self.fired.set()
 
 
@@ -107,6 +111,8 @@ class Wire:
         self._state = State.UP
         self._pause = 0.0
         self._never = threading.Event()
+        self.asked = 0
+        """How many messages were sent to the engine."""
         self.logins: list[tuple[str, str]] = []
         """User and application name of every login to PostgreSQL that was begun, in order."""
         self.seen: list[tuple[str, Phase]] = []
@@ -183,23 +189,26 @@ class Wire:
 
     def at(self, script: str, phase: Phase, do: Callable[[], object], *, nth: int = 1, stuck: bool = False) -> Moment:
         """Do something at a moment of the ``nth`` ledger transaction of that name."""
-        return self._add(Moment(lambda one: (one.script, one.phase) == (script, phase), do, nth, stuck))
+        return self._add(Moment(lambda one: (one.script, one.phase) == (script, phase), lambda _: do(), nth, stuck))
 
     def at_bytes(self, part: bytes, do: Callable[[], object], *, nth: int = 1, stuck: bool = False) -> Moment:
         """Do something before the ``nth`` message with these bytes is passed on to the engine."""
-        return self._add(Moment(lambda one: one.asks and part in one.data, do, nth, stuck))
+        return self._add(Moment(lambda one: one.asks and part in one.data, lambda _: do(), nth, stuck))
 
-    def at_message(self, nth: int, do: Callable[[], object], *, stuck: bool = False) -> Moment:
-        """Do something before the ``nth`` message from now, whatever it is, is passed on to the engine."""
-        return self._add(Moment(lambda one: one.asks, do, nth, stuck))
+    def at_message(self, nth: int, do: Callable[[Message], bool]) -> Moment:
+        """Do something before the ``nth`` message from now, whatever it is, is passed on to the engine.
+
+        True as its result: the message is lost, and all that follows on its connection.
+        """
+        return self._add(Moment(lambda one: one.asks, do, nth))
 
     def hold(self, part: bytes, *, nth: int = 1) -> Moment:
         """Hold back the ``nth`` message with these bytes, and with it its connection, until ``go_on``; lose nothing."""
-        return self._add(Moment(lambda one: one.asks and part in one.data, lambda: None, nth, held=True))
+        return self._add(Moment(lambda one: one.asks and part in one.data, lambda _: None, nth, held=True))
 
     def after_bytes(self, count: int, do: Callable[[], object]) -> Moment:
         """Do something as soon as one connection has been given so many bytes of answers; what follows is lost."""
-        return self._add(Moment(lambda one: not one.asks and one.answered > count, do, stuck=True))
+        return self._add(Moment(lambda one: not one.asks and one.answered > count, lambda _: do(), stuck=True))
 
     # what passes
 
@@ -231,9 +240,10 @@ class Wire:
     def _ask(self, link: _Link) -> None:
         for data in _received(link.near):
             named = _SCRIPT.findall(data)
+            self.asked += 1
             phase = None
             if data[4:6] == _PROTOCOL_3:
-                self._note_login(data)
+                self._note_login(link, data)
             if named:
                 link.script, phase = named[-1].decode(), Phase.OPENS
             if _COMMIT in data and link.script:
@@ -252,13 +262,14 @@ class Wire:
             self._pass(data, link, link.near)
         self._end(link)
 
-    def _note_login(self, data: bytes) -> None:
+    def _note_login(self, link: _Link, data: bytes) -> None:
         words = data[8:].split(b"\0")
         said = dict(zip(words[::2], words[1::2], strict=False))
-        self.logins.append((said.get(b"user", b"").decode(), said.get(b"application_name", b"").decode()))
+        link.user = said.get(b"user", b"").decode()
+        self.logins.append((link.user, said.get(b"application_name", b"").decode()))
 
     def _look(self, link: _Link, data: bytes, phase: Phase | None, *, asks: bool) -> None:
-        message = Message(data=data, script=link.script, phase=phase, asks=asks, answered=link.answered)
+        message = Message(data=data, script=link.script, phase=phase, asks=asks, answered=link.answered, user=link.user)
         with self._lock:
             moments = list(self._moments)
             if phase is not None:
