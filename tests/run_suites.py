@@ -110,7 +110,7 @@ SUITES = (
             Command("lint-imports", _tool("lint-imports", "--no-logo", "--cache-dir", ".cache/importlinter")),
             Command("docstrings", _python("interrogate", "dpone_provider")),
             Command("sizes", _python("tests.architecture.sizes")),
-            Pytest(folders=("architecture",)),
+            Pytest(folders=("architecture",), traced=False),
         ),
     ),
     Suite(
@@ -137,21 +137,26 @@ SUITES = (
         "interleaving",
         200,
         "every pair of ledger transactions, in every order",
-        (Pytest(folders=("interleaving",), workers=2),),
+        (Pytest(folders=("interleaving",), workers=2, traced=False),),
     ),
     Suite(
         "lab",
         230,
         "adapters and use cases on real engines",
-        (Pytest(folders=("lab",)), Pytest(marked="lab")),
+        (Pytest(folders=("lab",), workers=2), Pytest(marked="lab", workers=2)),
     ),
     Suite(
         "airflow",
         100,
         "operators, loader and bundle inside Airflow",
-        (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
+        (Pytest(folders=("airflow",), workers=2), Pytest(marked="scheduler")),
     ),
-    Suite("docs", 80, "examples that run, reference pages that match the code", (Pytest(folders=("docs",)),)),
+    Suite(
+        "docs",
+        80,
+        "examples that run, reference pages that match the code",
+        (Pytest(folders=("docs",), workers=2, traced=False),),
+    ),
     Suite("acceptance", 300, "the path of the demo, asserted", (Pytest(folders=("acceptance",), workers=2),)),
 )
 

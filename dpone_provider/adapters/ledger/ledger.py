@@ -15,7 +15,7 @@ from dpone_provider.adapters.ledger.connection import open_connection
 from dpone_provider.adapters.ledger.errors import Meaning, read_error
 from dpone_provider.adapters.ledger.run import Hook, Run, Script, Unopened, guard_lost
 from dpone_provider.adapters.ledger.tables import SCHEMA
-from dpone_provider.adapters.ledger.waiting import STATEMENTS, Watch, in_words
+from dpone_provider.adapters.ledger.waiting import STATEMENTS, Watch, bounded, in_words
 from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.connection import Credential, Endpoint
@@ -102,7 +102,7 @@ class PostgresLedger:
     def end_sleepers(self) -> tuple[str, ...] | Unknown:
         """End the sessions of stopped controllers; see ``Ledger.end_sleepers``."""
         try:
-            with self._look() as beside:
+            with self._look() as beside, bounded(beside, LOOK_SECONDS):
                 rows = beside.execute(STATEMENTS["end_sleepers"], {"seconds": self._sleeper_seconds}).fetchall()
         except psycopg.Error as error:
             found = unreachable(str(self.endpoint), "end sleepers", read_error(error))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +19,8 @@ STATEMENTS = load(Path(__file__).with_name("ledger.sql"))
 LOOK_BEFORE = 0.3
 """How long before the deadline the blockers are looked for, so that the wait is still going on."""
 LOOK_EVERY = 0.05
+END_SECONDS = 0.5
+"""How long an answer to the last look is waited for."""
 CUT_AFTER = 2.0
 """How long after the deadline a server that has not even given up the lock wait is taken for silent."""
 
@@ -27,7 +30,7 @@ class Watch:
 
     A thread, because the driver is inside the waiting call. It sleeps unless the deadline comes near. When the server
     has not answered ``CUT_AFTER`` seconds after the deadline, it shuts the connection's socket, so that the driver's
-    call ends.
+    call ends. It asks the server nothing itself, so that nothing can keep it.
     """
 
     def __init__(
@@ -37,13 +40,16 @@ class Watch:
         look: Callable[[], psycopg.Connection[Any]],
     ) -> None:
         """Watch ``connection``; ``look`` opens another one to the same server."""
-        self._pid = connection.info.backend_pid
-        self._descriptor = connection.fileno()
+        self._cut = Cut(connection)
         self._deadline = deadline
-        self._look = look
         self._over = threading.Event()
+        self._looker = _Looker(connection.info.backend_pid, look, self._over)
         self._thread = threading.Thread(target=self._run, name="ledger watch", daemon=True)
-        self.blockers = ""
+
+    @property
+    def blockers(self) -> str:
+        """Who last kept the transaction waiting."""
+        return self._looker.blockers
 
     def __enter__(self) -> Watch:
         """Begin to watch."""
@@ -56,37 +62,79 @@ class Watch:
         """Stop watching, before the connection is used for anything else."""
         self._over.set()
         self._thread.join()
+        self._cut.close()
 
     def _run(self) -> None:
         remaining = self._deadline.remaining()
         if self._over.wait(max(0.0, remaining - min(LOOK_BEFORE, remaining / 2))):
             return
-        try:
-            with self._look() as beside:
-                while not self._over.wait(LOOK_EVERY) and self._patience() > 0:
-                    self._note(beside)
-        except psycopg.Error:
-            # Nobody to ask; the wait itself goes on until it is answered or cut.
-            self._over.wait(max(0.0, self._patience()))
-        if not self._over.is_set():
-            self._cut()
+        with self._looker:
+            if not self._over.wait(max(0.0, self._patience())):
+                self._cut.now()
 
     def _patience(self) -> float:
         """Return the seconds left until the server is taken for silent."""
         return self._deadline.at + CUT_AFTER - self._deadline.clock.monotonic()
 
-    def _note(self, beside: psycopg.Connection[Any]) -> None:
-        rows = beside.execute(STATEMENTS["blockers"], {"pid": self._pid}).fetchall()
-        if rows:
-            self.blockers = "; ".join(in_words(*row) for row in rows)
 
-    def _cut(self) -> None:
-        with socket.fromfd(self._descriptor, socket.AF_INET, socket.SOCK_STREAM) as same:
-            try:
-                same.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                # Closed already: the driver's call has ended.
-                return
+class _Looker:
+    """Asks who blocks a session, again and again, in a thread that is not waited for when the server says nothing."""
+
+    def __init__(self, pid: int, look: Callable[[], psycopg.Connection[Any]], over: threading.Event) -> None:
+        self.blockers = ""
+        self._pid = pid
+        self._look = look
+        self._over = over
+        self._cut: Cut | None = None
+        self._thread = threading.Thread(target=self._run, name="ledger look", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.join(END_SECONDS)
+        if self._cut is not None:
+            self._cut.now()
+
+    def _run(self) -> None:
+        # Without an answer there is nothing to tell; the wait itself goes on until it is answered or cut.
+        with suppress(psycopg.Error), self._look() as beside, closing(Cut(beside)) as self._cut:
+            while not self._over.wait(LOOK_EVERY):
+                rows = beside.execute(STATEMENTS["blockers"], {"pid": self._pid}).fetchall()
+                if rows:
+                    self.blockers = "; ".join(in_words(*row) for row in rows)
+
+
+class Cut:
+    """Ends a connection under its driver, whose call then ends with an error: no call waits for a silent server."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        """Duplicate the connection's socket, so that a number which is used again is never hit."""
+        self._socket = socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
+
+    def now(self) -> None:
+        """End it; one that is closed already is left alone."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the duplicate up."""
+        self._socket.close()
+
+
+@contextmanager
+def bounded(connection: psycopg.Connection[Any], seconds: float) -> Iterator[None]:
+    """End a connection if the block runs for longer than ``seconds``."""
+    with closing(Cut(connection)) as cut:
+        timer = threading.Timer(seconds, cut.now)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def in_words(pid: int, who: str, state: str, seconds: int) -> str:

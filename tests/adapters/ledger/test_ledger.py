@@ -344,6 +344,40 @@ def test_a_silent_server_is_given_up(installed_ledger: InstalledLedger, wire: Wi
     assert clock.monotonic() - begun < 12
 
 
+def test_a_server_that_goes_silent_while_the_blocker_is_looked_for_is_given_up(
+    installed_ledger: InstalledLedger, ledger: PostgresLedger, wire: Wire
+) -> None:
+    """Neither the transaction nor the look beside it waits for the answers that never come."""
+    waiter = over(wire, installed_ledger, lambda _: None)
+    found: list[object] = []
+    with held(installed_ledger, "rival") as rival:
+        waiting = threading.Thread(target=lambda: found.append(waiter.run("admit", lock, deadline(1.0))), daemon=True)
+        waiting.start()
+        wait_until(lambda: looking(installed_ledger), what="the look at the blocker")
+        wire.drop_all()
+        waiting.join(20)
+        assert blocked_by(installed_ledger, rival.info.backend_pid) or found
+    (outcome,) = found
+    assert isinstance(outcome, Unknown)
+    assert outcome.problem.reason == "authority_unreachable"
+
+
+def test_sleepers_of_a_silent_server_are_not_waited_for(installed_ledger: InstalledLedger, wire: Wire) -> None:
+    """The login is answered, the statement is not."""
+    waiter = over(wire, installed_ledger, lambda _: None)
+    wire.drop_all_from(b"pg_terminate_backend")
+    outcome = waiter.end_sleepers()
+    assert isinstance(outcome, Unknown)
+    assert outcome.problem.reason == "authority_unreachable"
+
+
+def looking(installed_ledger: InstalledLedger) -> bool:
+    """Tell whether a look at blockers is connected."""
+    with installed_ledger.admin() as admin:
+        found = admin.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'dpone/look'").fetchall()
+    return bool(found)
+
+
 def test_a_kept_connection_that_died_is_replaced(installed_ledger: InstalledLedger, ledger: PostgresLedger) -> None:
     """The caller never hears of it: nothing had been sent on it."""
     good(ledger.run("read", lock, deadline()))

@@ -18,6 +18,7 @@ class Wire:
         self._ends: list[socket.socket] = []
         self._no_questions = threading.Event()
         self._no_answers = threading.Event()
+        self._last: bytes | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
@@ -36,6 +37,10 @@ class Wire:
         self._no_questions.set()
         self._no_answers.set()
 
+    def drop_all_from(self, part: bytes) -> None:
+        """Pass nothing on any more as soon as a question has these bytes."""
+        self._last = part
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
@@ -43,12 +48,13 @@ class Wire:
                 far = socket.create_connection(self._target)
                 self._ends += [near, far]
                 for source, target, drop in ((near, far, self._no_questions), (far, near, self._no_answers)):
-                    threading.Thread(target=_pass_on, args=(source, target, drop), daemon=True).start()
+                    threading.Thread(target=self._pass_on, args=(source, target, drop), daemon=True).start()
 
-
-def _pass_on(source: socket.socket, target: socket.socket, drop: threading.Event) -> None:
-    with source, suppress(OSError):
-        while data := source.recv(65536):
-            if not drop.is_set():
-                target.sendall(data)
-        target.shutdown(socket.SHUT_RDWR)
+    def _pass_on(self, source: socket.socket, target: socket.socket, drop: threading.Event) -> None:
+        with source, suppress(OSError):
+            while data := source.recv(65536):
+                if self._last is not None and self._last in data:
+                    self.drop_all()
+                if not drop.is_set():
+                    target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
