@@ -101,10 +101,10 @@ SUITES = (
             Command("ruff format", _python("ruff", "format", "--check", ".")),
         ),
     ),
-    Suite("types", 90, "mypy, strict", (Command("mypy", _python("mypy")),)),
+    Suite("types", 60, "mypy, strict", (Command("mypy", _python("mypy")),)),
     Suite(
         "architecture",
-        30,
+        20,
         "layers, purity of the domain, docstrings, sizes, what is committed",
         (
             Command("lint-imports", _tool("lint-imports", "--no-logo", "--cache-dir", ".cache/importlinter")),
@@ -135,29 +135,29 @@ SUITES = (
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(
         "interleaving",
-        200,
+        130,
         "every pair of ledger transactions, in every order",
         (Pytest(folders=("interleaving",), workers=2, traced=False),),
     ),
     Suite(
         "lab",
-        230,
+        250,
         "adapters and use cases on real engines",
         (Pytest(folders=("lab",), workers=2), Pytest(marked="lab", workers=2)),
     ),
     Suite(
         "airflow",
-        100,
+        70,
         "operators, loader and bundle inside Airflow",
         (Pytest(folders=("airflow",), workers=2), Pytest(marked="scheduler")),
     ),
     Suite(
         "docs",
-        80,
+        25,
         "examples that run, reference pages that match the code",
         (Pytest(folders=("docs",), workers=2, traced=False),),
     ),
-    Suite("acceptance", 300, "the path of the demo, asserted", (Pytest(folders=("acceptance",), workers=2),)),
+    Suite("acceptance", 250, "the paths of demo and tutorial, asserted", (Pytest(folders=("acceptance",), workers=2),)),
 )
 
 
