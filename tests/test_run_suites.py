@@ -189,7 +189,7 @@ def test_far_more_than_the_budget_is_a_failure(place: Workplace) -> None:
 
 
 def test_the_table_tells_seconds_budgets_and_reasons() -> None:
-    suites = run_suites.SUITES[:2]
+    suites = (Suite("lint", 10, "", ()), Suite("types", 90, "", ()))
     told = run_suites.table(
         [(suites[0], Tally(2, 0, 0, 3.21)), (suites[1], Tally(0, 1, 0, 100.0, ["mypy: exit code 1"]))]
     )
