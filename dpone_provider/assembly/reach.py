@@ -14,6 +14,8 @@ _TLS_OF_SSLMODE = {
     "require": TlsMode.TRUST,
     "verify-full": TlsMode.VERIFY,
 }
+_OTHER_SSLMODES = ("allow", "prefer", "verify-ca")
+"""Values of libpq's that may be repeated: anything else of a URL may be a part of its password that was not encoded."""
 
 
 def authority_login(credentials: Credentials, reference: str) -> Login:
@@ -39,7 +41,7 @@ def authority_login(credentials: Credentials, reference: str) -> Login:
             refuse(
                 "tls_option_unsupported",
                 f"authority {reference}",
-                found=f"sslmode={mode}",
+                found=f"sslmode={mode}" if mode in _OTHER_SSLMODES else "another sslmode",
                 allowed=", ".join(_TLS_OF_SSLMODE),
                 next_command="correct the URL that the reference resolves to",
             )
