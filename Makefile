@@ -1,7 +1,7 @@
 # Everything runs in environments that `make env` makes from a bare machine: Python 3.11 or newer, and npm.
 # Paths here are relative, so the checkout may lie anywhere, also under a name with spaces.
 
-.PHONY: help env demo docs test
+.PHONY: help env demo docs test soak bench
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -17,3 +17,11 @@ demo: env ## run the whole path on real engines and a real Airflow; FORMAT=json 
 
 docs: env ## check the documentation: links, commands, examples, and that reference pages are as the code is
 	@.venv/bin/python -m tests.docs.check
+
+soak: env ## play N seeded schedules from SEED on (500,000 from 0), then KILLS kills and stops per transfer on real engines (0)
+	@.venv/bin/python -m tests.simulation.soak --schedules $(or $(N),500000) --seed $(or $(SEED),0) --workers 2
+	@test $(or $(KILLS),0) = 0 || DPONE_TEST_KILL_CYCLES=$(KILLS) DPONE_TEST_KILL_SEED=$(or $(SEED),0) \
+		.venv/bin/python -m pytest tests/acceptance/test_kills.py -q
+
+bench: env ## measure, and print ratios; ONLY="attempt_overhead" chooses, ONLY=--list lists them
+	@.venv/bin/python -m benchmarks $(ONLY)
