@@ -30,12 +30,17 @@ class RunsWorkloads(Protocol):
 def open_runtime(told: Told) -> RunsWorkloads:
     """Return the runtime of this process's settings. Imported here, not above: it brings every driver with it.
 
+    From here on this process knows secrets, so other processes of its user may no longer look into it.
+
     Raises:
         DponeError: Refused: settings are missing, or the authority's reference cannot be resolved.
+        OSError: the kernel does not let the process close itself off.
     """
+    from dpone_provider.adapters.process.dumpable import forbid_inspection
     from dpone_provider.airflow.configuration import settings
     from dpone_provider.assembly.runtime import runtime_of
 
+    forbid_inspection()
     return runtime_of(settings(), told)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 import signal
 import sys
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from dpone_provider.adapters.process.dumpable import PR_SET_DUMPABLE, inspection_forbidden
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.process import ChildCommand
@@ -264,3 +267,43 @@ def test_missing_settings_fail_for_good(cache: DiskCache, monkeypatch: pytest.Mo
     with create_session() as session:
         row = session.scalars(select(TaskInstance).where(TaskInstance.dag_id == "unset.dag000")).one()
         assert (str(row.state), row.try_number) == ("failed", 1)
+
+
+def test_nobody_may_look_into_a_task_once_it_knows_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own, since it is for good: it is so before the first reference is resolved."""
+    from dpone_provider.adapters.secrets.references import ReferencedCredentials
+    from dpone_provider.airflow.operators import open_runtime
+
+    seen: list[bool] = []
+    resolve = ReferencedCredentials.resolve
+
+    def resolving(credentials: ReferencedCredentials, reference: str) -> object:
+        seen.append(inspection_forbidden())
+        return resolve(credentials, reference)
+
+    def task() -> object:
+        # Another test of this process may have forbidden it.
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+        before = inspection_forbidden()
+        with pytest.raises(DponeError) as caught:
+            open_runtime(print)
+        return caught.value.failure.problem.reason, before, seen
+
+    monkeypatch.setattr(ReferencedCredentials, "resolve", resolving)
+    assert in_a_fork(task) == ["credential_missing", False, [True]]
+
+
+def in_a_fork(act: Callable[[], object]) -> object:
+    """Do something in a copy of this process, and return what it came to."""
+    readable, writable = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writable, json.dumps(act()).encode())
+        finally:
+            os._exit(0)
+    os.close(writable)
+    with os.fdopen(readable, "rb") as answer:
+        said = answer.read()
+    os.waitpid(pid, 0)
+    return json.loads(said)
