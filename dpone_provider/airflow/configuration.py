@@ -41,7 +41,7 @@ def cache_place(environ: Mapping[str, str] = os.environ) -> CachePlace:
     Raises:
         DponeError: Refused ``settings_missing``.
     """
-    found = _told(environ)
+    found = variables(environ)
     missing = [name for name in ("DPONE_CACHE_ROOT", "DPONE_ENVIRONMENT") if name not in found]
     if missing:
         unwind(
@@ -64,7 +64,7 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """
     from dpone_provider.assembly.settings import Settings
 
-    found = Settings.from_environment(_told(environ))
+    found = Settings.from_environment(variables(environ))
     if isinstance(found, Refused):
         unwind(found)
     return found
@@ -84,7 +84,7 @@ def task_settings() -> TaskSettings:
     )
 
 
-def _told(environ: Mapping[str, str]) -> dict[str, str]:
+def variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables, and the options of ``[dpone]`` under the names of the variables that say the same; what is
     empty says nothing."""
     options = {option: conf.get(SECTION, option, fallback=None) for option in PRODUCT_OPTIONS}

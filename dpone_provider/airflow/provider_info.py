@@ -90,6 +90,7 @@ def provider_info() -> dict[str, Any]:
         "description": "Deployments of dbt projects and data transfers, admitted, fenced and reconciled.\n",
         "integrations": [{"integration-name": SECTION, "tags": ["service"]}],
         "operators": [{"integration-name": SECTION, "python-modules": ["dpone_provider.airflow.operators"]}],
+        "cli": ["dpone_provider.airflow.command.commands"],
         "bundles": [{"integration-name": SECTION, "python-modules": ["dpone_provider.airflow.bundle"]}],
         "config": {
             SECTION: {

@@ -33,3 +33,10 @@ def test_the_modules_that_it_names_are_there(kind: str) -> None:
     for entry in provider_info()[kind]:
         for module in entry["python-modules"]:
             import_module(module)
+
+
+def test_airflow_knows_the_command() -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    (function,) = (one for one in ProvidersManager().cli_command_functions if one.__module__.startswith("dpone"))
+    assert [command.name for command in function()] == ["dpone"]
