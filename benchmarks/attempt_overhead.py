@@ -58,10 +58,10 @@ class Idle:
 def measure(at: Promoted, attempts: int) -> list[float]:
     """Return the seconds of each of ``attempts`` idle attempts, the first two left out."""
     taken: list[float] = []
-    for number in range(attempts + 2):
+    for _ in range(attempts + 2):
         tried = AirflowTry(
             dag_id="bench",
-            run_id=f"run-{number}",
+            run_id=f"run {uuid.uuid4()}",
             task_id="idle",
             map_index=-1,
             try_number=1,

@@ -318,6 +318,7 @@ def keep_servers(at: Scene) -> None:
     at.kept.say("clickhouse", world.clickhouse("SELECT * FROM system.processes FORMAT JSONEachRow"))
 
 
+@pytest.mark.timeout(400)  # as long as its many parts take on a busy machine
 def test_no_secret_is_found_anywhere(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
     world, kept = place.world, Kept(place.root / "kept")
     known(kept, world)
