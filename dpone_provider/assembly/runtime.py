@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dpone_provider.adapters.cache.deployments import FileDeploymentCache
 from dpone_provider.adapters.dbt.runner import DbtChildRunner
 from dpone_provider.adapters.ledger.ledger import PostgresLedger
+from dpone_provider.adapters.process.run_directory import run_directory
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
@@ -107,9 +107,9 @@ class Runtime:
         )
         times = within(self.settings.times, parent.packs[workload_id].timeout_seconds)
         timed = replace(self, settings=replace(self.settings, times=times))
-        with tempfile.TemporaryDirectory(prefix="dpone-attempt-") as directory:
+        with run_directory() as directory:
             try:
-                workload = timed._maker().make(parent, workload_id, Path(directory))
+                workload = timed._maker().make(parent, workload_id, directory)
             except DponeError as error:
                 return error.failure
             return timed._runner().run(self.settings.environment, binding, as_(workload))
