@@ -1,7 +1,7 @@
 """The ledger's tables, as far as statements need them: names, types, nullability, keys.
 
-The installed schema is hand-written (``sql/postgres/010_control_schema.sql``) and holds the laws; a test installs it
-and compares it with this module, column by column.
+The installed schema is hand-written (``sql/postgres/010_control_schema.sql``, ``sql/mssql/010_control_schema.sql``) and
+holds the laws; tests compare both with this module, column by column.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from dpone_provider.adapters.ledger.types import (
     DIGEST,
     DOCUMENT,
     INSTANT,
+    LIFE,
     LOGGED,
     LONG_TEXT,
     NAME,
+    RELATION_NAME,
     UUID_TEXT,
     WORD,
     HexId,
@@ -58,7 +60,7 @@ AUTHORITY = Table(
     METADATA,
     _key("one_row", SmallInteger()),
     _must("authority_id", UUID_TEXT),
-    _must("incarnation", WORD),
+    _must("incarnation", LIFE),
     _must("family", WORD),
 )
 
@@ -101,8 +103,8 @@ SLOT = Table(
     METADATA,
     _key("slot_id", HexId()),
     _must("incarnation_id", HexId()),
-    _must("schema_name", NAME),
-    _must("relation_name", NAME),
+    _must("schema_name", RELATION_NAME),
+    _must("relation_name", RELATION_NAME),
     _may("owner_id", UUID_TEXT),
     _must("epoch", BigInteger()),
 )

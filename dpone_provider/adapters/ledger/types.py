@@ -38,6 +38,10 @@ NAME = Unicode(450).with_variant(Text(), "postgresql")
 """A name or key that people chose; 450 characters are what a SQL Server index key holds."""
 WORD = String(60).with_variant(Text(), "postgresql")
 """A state, a kind: one of a few ASCII words."""
+RELATION_NAME = Unicode(256).with_variant(Text(), "postgresql")
+"""A schema's or table's name; two of them and an id fit into a SQL Server index key."""
+LIFE = String(200).with_variant(Text(), "postgresql")
+"""What an authority's server says of its database: names and GUIDs."""
 LONG_TEXT = Unicode().with_variant(Text(), "postgresql")
 """Text of any length."""
 DOCUMENT = LargeBinary()

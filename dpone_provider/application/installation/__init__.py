@@ -1,0 +1,1 @@
+"""What an administrator installs on SQL Server: its text taken apart, and what is installed compared with it."""

@@ -1,0 +1,90 @@
+"""Every T-SQL text of this project: what an administrator runs, what the ledger says, what the adapters say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.dialects import mssql
+from sqlalchemy.engine import Dialect
+
+import dpone_provider
+from dpone_provider.adapters.ledger.locks import Statement
+from dpone_provider.adapters.ledger.statements import every
+from dpone_provider.sql_files import load, shipped_sql
+
+MSSQL: Dialect = mssql.dialect()  # type: ignore[no-untyped-call]
+SAMPLES = {
+    "authority_id": "7e0c1f0e-6a53-4a4e-9d0b-0a6f6f2f8a11",
+    "controller_login": "dpone_controller",
+    "control_database": "dpone",
+    "family": "production",
+    "reader_login": "warehouse_reader",
+    "schema": "stage",
+    "service_id": "b7c6f3b2-2f0f-4b7f-8a4e-6f1f3f0a9c22",
+    "target_database": "warehouse",
+}
+"""A value for each variable of the scripts."""
+_VARIABLE = re.compile(r"\$\{([a-z_]+)\}")
+_HOLE = re.compile(r"\{([a-z_]+)\}")
+_HEX = "0f" * 32
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One text: where it stands, in words; whether an administrator's script or a statement of the program."""
+
+    name: str
+    sql: str
+    script: bool
+
+
+def scripts() -> tuple[Text, ...]:
+    """Return the installation scripts, filled in, in their order."""
+    return tuple(script(path) for path in sorted(shipped_sql("mssql").glob("*.sql")))
+
+
+def script(path: Path) -> Text:
+    """Return one script, filled in.
+
+    Raises:
+        KeyError: a variable without a sample.
+    """
+    text = _VARIABLE.sub(lambda found: SAMPLES[found[1]], path.read_text(encoding="utf-8"))
+    return Text(f"sql/mssql/{path.name}", text, script=True)
+
+
+def ledger_statements() -> Iterator[Text]:
+    """Yield every statement of the ledger, compiled for SQL Server."""
+    for statement in every():
+        yield Text(f"ledger: {statement.name}", compiled(statement), script=False)
+
+
+def compiled(statement: Statement) -> str:
+    """Return the text that is sent, every list of ids at two elements, parameters as variables."""
+    sql: Any = statement.sql
+    given = {name: [_HEX, _HEX] if name == "ids" else value or "x" for name, value in sql.compile().params.items()}
+    if given and sql.is_select:
+        sql = sql.params(given)
+    text = str(sql.compile(dialect=MSSQL, compile_kwargs={"render_postcompile": True}))
+    return re.sub(r"(?<![:\w]):(\w+)", r"@\1", text)
+
+
+def adapter_statements(package: Path = Path(dpone_provider.__file__).parent) -> Iterator[Text]:
+    """Yield every named statement of `adapters/mssql`, and of any `mssql*.sql` that another adapter has.
+
+    A ``?`` stands for a value, ``{name}`` for a quoted identifier.
+    """
+    found = {*package.glob("adapters/mssql/**/*.sql"), *package.glob("adapters/*/mssql*.sql")}
+    for path in sorted(found):
+        for name, sql in load(path).items():
+            text = _HOLE.sub(r"[\1]", sql.replace("?", "@value"))
+            yield Text(f"{path.relative_to(package)}: {name}", text, script=False)
+
+
+def all_texts() -> tuple[Text, ...]:
+    """Return all of them."""
+    return (*scripts(), *ledger_statements(), *adapter_statements())
