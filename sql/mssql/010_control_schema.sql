@@ -23,7 +23,7 @@ USE [${control_database}];
 GO
 SET NOCOUNT, XACT_ABORT ON;
 
--- ─── What must hold before anything is created ──────────────────────────────────────────────────────────────────────
+-- === What must hold before anything is created ===
 
 DECLARE @wrong nvarchar(1000) = (
     SELECT CASE
@@ -66,7 +66,7 @@ EXEC sys.sp_executesql N'CREATE SCHEMA dpone_gate AUTHORIZATION dbo';
 -- The order of everything that the ledger records. Gaps are allowed, a number never comes twice.
 CREATE SEQUENCE dpone_control.ledger_sequence AS bigint START WITH 1 INCREMENT BY 1 NO CYCLE;
 
--- ─── Who this ledger is ─────────────────────────────────────────────────────────────────────────────────────────────
+-- === Who this ledger is ===
 
 -- The version of this schema; the product refuses to work with another.
 CREATE TABLE dpone_control.schema_version (
@@ -84,7 +84,7 @@ CREATE TABLE dpone_control.authority (
     CONSTRAINT authority_family CHECK (family IN ('production', 'nonproduction'))
 );
 
--- ─── Environments and occurrences ───────────────────────────────────────────────────────────────────────────────────
+-- === Environments and occurrences ===
 
 -- One row per environment: who holds it, and how often it has changed hands.
 CREATE TABLE dpone_control.environment (
@@ -142,7 +142,7 @@ CREATE UNIQUE INDEX one_holder_per_environment ON dpone_control.occurrence (envi
 ALTER TABLE dpone_control.environment ADD CONSTRAINT holder_of_environment
     FOREIGN KEY (holder_id, name) REFERENCES dpone_control.occurrence (occurrence_id, environment);
 
--- ─── Incarnations, slots, claims ────────────────────────────────────────────────────────────────────────────────────
+-- === Incarnations, slots, claims ===
 
 -- One life of one database. `facts` is a JSON array of [name, value] pairs in name order, exactly as the server gave
 -- them. Registering slots locks this row, so that two spellings of one name never become two slots (I1).
@@ -181,7 +181,7 @@ CREATE TABLE dpone_control.slot_claim (
 );
 CREATE INDEX slot_claim_occurrence ON dpone_control.slot_claim (occurrence_id);
 
--- ─── What a request asks for, and what prepare gave ─────────────────────────────────────────────────────────────────
+-- === What a request asks for, and what prepare gave ===
 
 -- One workload of a request: what its attempts are bound to (I13). Keys with a long name in them are not clustered:
 -- a clustered key holds 900 bytes, another 1,700.
@@ -239,7 +239,7 @@ CREATE TABLE dpone_control.receipt_slot (
     CONSTRAINT epoch_given_once UNIQUE (slot_id, epoch)
 );
 
--- ─── Attempts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+-- === Attempts ===
 
 -- I17: one run, one occurrence: the primary key is the run alone, and every attempt refers to all three columns.
 CREATE TABLE dpone_control.airflow_run (
@@ -333,10 +333,10 @@ CREATE TABLE dpone_control.node_event (
 );
 CREATE INDEX node_event_attempt ON dpone_control.node_event (attempt_id, entered);
 
--- ─── Gates, proofs, publications ────────────────────────────────────────────────────────────────────────────────────
+-- === Gates, proofs, publications ===
 
 -- The login issued for one attempt on one service. Written, durably, before the login exists anywhere (I6).
--- `sid` of a SQL Server login is CONVERT(varchar(60), SUSER_SID(), 1): 0x and upper-case digits. The table is clustered on
+-- `sid` of a SQL Server login is LOWER(CONVERT(varchar(60), SUSER_SID(), 2)): 32 hex digits. The table is clustered on
 -- it: the gate finds its one row by one seek, and locks that row and nothing else.
 CREATE TABLE dpone_control.login_gate (
     service_id      uniqueidentifier NOT NULL,
@@ -429,7 +429,7 @@ CREATE TABLE dpone_control.publication (
 CREATE UNIQUE INDEX one_unresolved_publication_per_slot ON dpone_control.publication (slot_id)
     WHERE state IN ('INTENDED', 'STAGED', 'DISPATCHED', 'UNKNOWN');
 
--- ─── The log of every transition, and what is not settled yet ───────────────────────────────────────────────────────
+-- === The log of every transition, and what is not settled yet ===
 
 -- Written by trigger in the transaction that it tells of: the columns that move, before and after, as JSON.
 CREATE TABLE dpone_control.event (

@@ -1,0 +1,169 @@
+-- 015_control_laws.sql: the ledger's laws that hold for one statement: rows that never change, and steps that exist.
+--
+-- Who runs it: whoever ran 010, in the same control database, after it.
+-- Filled in before it is sent: ${control_database}, as in 010.
+-- Running it again installs the same definitions anew; it changes no row. That is how an upgrade renews them (060).
+--
+-- A refusal is error 51010. Its message is "DPONE_LAW <law>: <subject>; found <what>; allowed <what>", and the whole
+-- transaction is rolled back, whoever asked: a trigger runs with XACT_ABORT on.
+-- What was read to decide stays locked until the transaction ends, where the law is about it: REPEATABLEREAD for a share,
+-- UPDLOCK for the slots of an attempt. READCOMMITTEDLOCK elsewhere: a guard never reads an old version of a row.
+
+SET ANSI_NULLS ON;
+SET QUOTED_IDENTIFIER ON;
+GO
+USE [${control_database}];
+GO
+IF OBJECT_ID(N'dpone_control.publication') IS NULL OR OBJECT_ID(N'dpone_control.unsettled') IS NULL
+BEGIN
+    RAISERROR(N'the tables of the ledger are not here; run 010_control_schema.sql first', 16, 1);
+    SET NOEXEC ON;
+END;
+GO
+
+-- === What the laws are written with ===
+
+-- Refuses in the name of a law.
+CREATE OR ALTER PROCEDURE dpone_control.refuse
+    @law nvarchar(60), @subject nvarchar(500), @found nvarchar(500), @allowed nvarchar(500)
+AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @message nvarchar(2000) = CONCAT(N'DPONE_LAW ', @law, N': ', @subject,
+        N'; found ', COALESCE(@found, N'nothing'), N'; allowed ', @allowed);
+    ;THROW 51010, @message, 1;
+END;
+GO
+
+-- Every edge of every state machine; the product's own tables are compared with this one by test.
+CREATE OR ALTER VIEW dpone_control.edge AS
+SELECT e.machine, e.before, e.after
+FROM (VALUES
+    ('occurrence', 'REQUESTED', 'PREPARED'),
+    ('occurrence', 'REQUESTED', 'WITHDRAWN'),
+    ('occurrence', 'PREPARED', 'ACTIVE'),
+    ('occurrence', 'PREPARED', 'RETIRING'),
+    ('occurrence', 'ACTIVE', 'RETIRING'),
+    ('occurrence', 'RETIRING', 'RETIRED'),
+    ('attempt', 'RUNNING', 'SUCCEEDED'),
+    ('attempt', 'RUNNING', 'FAILED'),
+    ('attempt', 'RUNNING', 'COMMIT_UNKNOWN'),
+    ('attempt', 'COMMIT_UNKNOWN', 'SUCCEEDED'),
+    ('attempt', 'COMMIT_UNKNOWN', 'FAILED'),
+    ('gate', 'JOURNALED', 'READY'),
+    ('gate', 'JOURNALED', 'CLOSING'),
+    ('gate', 'READY', 'CLOSING'),
+    ('gate', 'CLOSING', 'CLOSED'),
+    ('publication', 'INTENDED', 'STAGED'),
+    ('publication', 'INTENDED', 'NOT_PUBLISHED'),
+    ('publication', 'INTENDED', 'UNKNOWN'),
+    ('publication', 'STAGED', 'DISPATCHED'),
+    ('publication', 'STAGED', 'NOT_PUBLISHED'),
+    ('publication', 'STAGED', 'UNKNOWN'),
+    ('publication', 'DISPATCHED', 'PUBLISHED'),
+    ('publication', 'DISPATCHED', 'NOT_PUBLISHED'),
+    ('publication', 'DISPATCHED', 'UNKNOWN'),
+    ('publication', 'UNKNOWN', 'PUBLISHED'),
+    ('publication', 'UNKNOWN', 'NOT_PUBLISHED')
+) AS e (machine, before, after);
+GO
+
+-- === Rows that never change and never go ===
+-- Even an UPDATE or DELETE that meets no row is refused. TRUNCATE is refused by the foreign keys of no_truncate (010).
+
+-- Versions are added by an upgrade, never changed.
+CREATE OR ALTER TRIGGER dpone_control.schema_version_kept ON dpone_control.schema_version AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'schema_version', N'UPDATE or DELETE', N'new rows only';
+GO
+-- Who the ledger is, is said once; readmission alone gives it another incarnation, on purpose.
+CREATE OR ALTER TRIGGER dpone_control.authority_kept ON dpone_control.authority AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'authority', N'UPDATE or DELETE', N'no change';
+GO
+-- One life of a database is what it is.
+CREATE OR ALTER TRIGGER dpone_control.incarnation_kept ON dpone_control.incarnation AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'incarnation', N'UPDATE or DELETE', N'new rows only';
+GO
+-- I13: what was requested stays as it was.
+CREATE OR ALTER TRIGGER dpone_control.workload_kept ON dpone_control.workload AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'workload', N'UPDATE or DELETE', N'new rows only';
+GO
+-- I13: what was requested stays as it was.
+CREATE OR ALTER TRIGGER dpone_control.workload_service_kept ON dpone_control.workload_service AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'workload_service', N'UPDATE or DELETE', N'new rows only';
+GO
+-- I13: what was requested stays as it was.
+CREATE OR ALTER TRIGGER dpone_control.workload_slot_kept ON dpone_control.workload_slot AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'workload_slot', N'UPDATE or DELETE', N'new rows only';
+GO
+-- What prepare gave stays as it was.
+CREATE OR ALTER TRIGGER dpone_control.receipt_kept ON dpone_control.receipt AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'receipt', N'UPDATE or DELETE', N'new rows only';
+GO
+-- The epochs that prepare gave stay as they were.
+CREATE OR ALTER TRIGGER dpone_control.receipt_slot_kept ON dpone_control.receipt_slot AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'receipt_slot', N'UPDATE or DELETE', N'new rows only';
+GO
+-- I17: a run belongs to its occurrence for good.
+CREATE OR ALTER TRIGGER dpone_control.airflow_run_kept ON dpone_control.airflow_run AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'airflow_run', N'UPDATE or DELETE', N'new rows only';
+GO
+-- The services of an attempt are those of its admission.
+CREATE OR ALTER TRIGGER dpone_control.attempt_service_kept ON dpone_control.attempt_service AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'attempt_service', N'UPDATE or DELETE', N'new rows only';
+GO
+-- What dbt said is never corrected.
+CREATE OR ALTER TRIGGER dpone_control.node_event_kept ON dpone_control.node_event AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'node_event', N'UPDATE or DELETE', N'new rows only';
+GO
+-- Evidence is never corrected.
+CREATE OR ALTER TRIGGER dpone_control.attempt_proof_kept ON dpone_control.attempt_proof AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'attempt_proof', N'UPDATE or DELETE', N'new rows only';
+GO
+-- Evidence is never corrected.
+CREATE OR ALTER TRIGGER dpone_control.attempt_proof_gate_kept ON dpone_control.attempt_proof_gate AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'attempt_proof_gate', N'UPDATE or DELETE', N'new rows only';
+GO
+-- The log is never corrected.
+CREATE OR ALTER TRIGGER dpone_control.event_kept ON dpone_control.event AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'event', N'UPDATE or DELETE', N'new rows only';
+GO
+-- An environment is never forgotten: its generation must go on growing.
+CREATE OR ALTER TRIGGER dpone_control.environment_kept ON dpone_control.environment AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'environment', N'DELETE', N'changes of holder_id and generation';
+GO
+-- An occurrence is never forgotten.
+CREATE OR ALTER TRIGGER dpone_control.occurrence_kept ON dpone_control.occurrence AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'occurrence', N'DELETE', N'changes of state and generation';
+GO
+-- A slot is never forgotten: its epoch must go on growing.
+CREATE OR ALTER TRIGGER dpone_control.slot_kept ON dpone_control.slot AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'slot', N'DELETE', N'changes of owner_id and epoch';
+GO
+-- I4: an attempt that was admitted stays admitted.
+CREATE OR ALTER TRIGGER dpone_control.attempt_kept ON dpone_control.attempt AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'attempt', N'DELETE', N'changes of state';
+GO
+-- What an attempt wrote is known for good.
+CREATE OR ALTER TRIGGER dpone_control.attempt_slot_kept ON dpone_control.attempt_slot AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'attempt_slot', N'DELETE', N'changes of live';
+GO
+-- What an attempt read is known for good.
+CREATE OR ALTER TRIGGER dpone_control.attempt_read_kept ON dpone_control.attempt_read AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'attempt_read', N'DELETE', N'changes of running';
+GO
+-- A principal's journal row is never deleted: its name and its SID are never used again.
+CREATE OR ALTER TRIGGER dpone_control.login_gate_kept ON dpone_control.login_gate AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'login_gate', N'DELETE', N'changes of gate_state, delivered and evidence';
+GO
+-- A publication is never forgotten.
+CREATE OR ALTER TRIGGER dpone_control.publication_kept ON dpone_control.publication AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'publication', N'DELETE', N'changes of state, rows and content_digest';
+GO
+-- A claim is dropped or kept, never moved.
+CREATE OR ALTER TRIGGER dpone_control.slot_claim_kept ON dpone_control.slot_claim AFTER UPDATE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'slot_claim', N'UPDATE', N'new rows, and a DELETE by withdraw or prepare';
+GO
+
+PRINT 'dpone: rows that never change are kept; next: 016_control_machines.sql';
+GO
+SET NOEXEC OFF;
