@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from dpone_provider.application.installation.tsql import batches
 from tests.adapters.ledger.tsql import PARSERS, refusals
-from tests.sqltext.texts import adapter_statements, all_texts
+from tests.sqltext.texts import Text, adapter_statements, all_texts
 
 
 def test_every_text_is_read_for_every_version(tmp_path: Path) -> None:
-    """Scripts, statements of the ledger, statements of the adapters."""
-    texts = {text.name: text.sql for text in all_texts()}
-    assert len(texts) > 60
+    """Scripts, batch by batch, statements of the ledger, statements of the adapters."""
+    texts = parts(all_texts())
+    assert len(texts) > 100
     assert refusals(texts, tmp_path) == {}
 
 
 def test_a_fault_in_any_batch_is_seen(tmp_path: Path) -> None:
     """The check itself sees what it shall see."""
-    found = refusals({"script": "SELECT 1 AS one;\nGO\nSELECT FROM WHERE;\nGO\nSELECT 2 AS two;"}, tmp_path)
+    script = Text("script", "SELECT 1 AS one;\nGO\nSELECT FROM WHERE;\nGO\nSELECT 2 AS two;", script=True)
+    found = refusals(parts([script]), tmp_path)
+    assert {name.partition(" (")[0] for name in found} == {"script:2"}
     assert len(found) == len(PARSERS)
+
+
+def parts(texts: Iterable[Text]) -> dict[str, str]:
+    """Return each batch of each text by its name and line."""
+    return {f"{text.name}:{batch.line}": batch.text for text in texts for batch in batches(text.sql)}
 
 
 def test_statements_of_the_adapters_are_found_by_their_folder(tmp_path: Path) -> None:
