@@ -37,7 +37,8 @@ DECLARE @wrong nvarchar(1000) = (
         WHEN d.compatibility_level < 150 THEN N'the compatibility level is below 150, that of SQL Server 2019'
         WHEN d.collation_name <> N'Latin1_General_100_BIN2'
             THEN N'the collation is ' + d.collation_name + N'; allowed: Latin1_General_100_BIN2'
-        WHEN d.database_id <= 4 THEN N'this is a database of the server itself; allowed: one that was made for the ledger'
+        WHEN d.database_id <= 4
+            THEN N'this is a database of the server itself; allowed: one that was made for the ledger'
         WHEN d.containment <> 0 THEN N'the database is contained: its users would pass by the gate'
         WHEN d.is_trustworthy_on = 1 THEN N'TRUSTWORTHY is on; allowed: off'
         WHEN d.is_db_chaining_on = 1 THEN N'cross-database ownership chaining is on; allowed: off'
@@ -46,11 +47,13 @@ DECLARE @wrong nvarchar(1000) = (
             THEN N'OPTIMIZED_LOCKING is on; allowed: off, until it was tested'
         WHEN d.delayed_durability <> 0 THEN N'delayed durability is allowed; allowed: DISABLED'
         WHEN d.is_auto_close_on = 1 THEN N'AUTO_CLOSE is on; allowed: off, since the gate reads this database at each logon'
-        WHEN d.is_read_only = 1 OR d.state <> 0 OR d.user_access <> 0 THEN N'the database is not online for everybody to write'
+        WHEN d.is_read_only = 1 OR d.state <> 0 OR d.user_access <> 0
+            THEN N'the database is not online for everybody to write'
         WHEN d.replica_id IS NOT NULL OR EXISTS (SELECT 1 FROM sys.database_mirroring AS m
                                                  WHERE m.database_id = d.database_id AND m.mirroring_guid IS NOT NULL)
             THEN N'the database is in an availability group or mirrored: logins and the gate do not fail over with it'
-        WHEN EXISTS (SELECT 1 FROM sys.objects WHERE is_ms_shipped = 0) THEN N'the database holds objects; allowed: an empty one'
+        WHEN EXISTS (SELECT 1 FROM sys.objects WHERE is_ms_shipped = 0)
+            THEN N'the database holds objects; allowed: an empty one'
         WHEN HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION') = 0 THEN N'VIEW ANY DEFINITION is missing'
     END
     FROM sys.databases AS d WHERE d.database_id = DB_ID());
@@ -291,7 +294,8 @@ ALTER TABLE dpone_control.attempt SET (LOCK_ESCALATION = DISABLE);
 
 -- The services that it writes: each needs a gate row before the attempt can end (I9).
 CREATE TABLE dpone_control.attempt_service (
-    attempt_id binary(32)       NOT NULL CONSTRAINT attempt_service_attempt_fkey REFERENCES dpone_control.attempt (attempt_id),
+    attempt_id binary(32)       NOT NULL
+        CONSTRAINT attempt_service_attempt_fkey REFERENCES dpone_control.attempt (attempt_id),
     service_id uniqueidentifier NOT NULL,
     CONSTRAINT attempt_service_pkey PRIMARY KEY (attempt_id, service_id)
 );

@@ -36,7 +36,7 @@ BEGIN
     DECLARE @why nvarchar(2000), @sql nvarchar(max), @run nvarchar(300) = QUOTENAME(@target) + N'.sys.sp_executesql',
         @login nvarchar(300) = QUOTENAME(@principal_name), @enrolled uniqueidentifier, @joins nvarchar(max), @known int;
     IF @@TRANCOUNT = 0 OR XACT_STATE() <> 1
-        BEGIN ;THROW 51020, N'DPONE_ISSUE_TRANSACTION: allowed: a call inside the transaction that makes the gate READY', 1; END;
+        BEGIN ;THROW 51020, N'DPONE_ISSUE_TRANSACTION: allowed: inside the transaction that makes the gate READY', 1; END;
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
             OR @principal_name NOT LIKE N'dpone[_]v3[_]' + REPLICATE(N'[0-9a-f]', 32)
         BEGIN ;THROW 51021, N'DPONE_ISSUE_TAG: allowed: a SID with our tag, a name dpone_v3_ and 32 hex digits', 1; END;
@@ -48,7 +48,7 @@ BEGIN
             JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = g.attempt_id
             WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)) AND g.principal_name = CONVERT(varchar(60), @principal_name)
             AND g.gate_state = 'JOURNALED' AND a.state = 'RUNNING')
-        BEGIN ;THROW 51023, N'DPONE_ISSUE_GATE: allowed: a JOURNALED gate of this SID and name, of a RUNNING attempt', 1; END;
+        BEGIN ;THROW 51023, N'DPONE_ISSUE_GATE: allowed: a JOURNALED gate of this SID and name, attempt RUNNING', 1; END;
     DECLARE @hindrance TABLE (hindrance nvarchar(1000) NOT NULL);
     INSERT INTO @hindrance (hindrance) EXEC dpone_gate.hindrances;
     SET @why = (SELECT N'DPONE_ISSUE_UNGUARDED: ' + STRING_AGG(h.hindrance, N'; ') FROM @hindrance AS h);
@@ -59,8 +59,8 @@ BEGIN
     IF @enrolled IS NULL
         BEGIN ;THROW 51025, N'DPONE_ISSUE_TARGET: the database is not enrolled; allowed: one that 040 enrolled', 1; END;
     -- The roles that the target itself holds for these schemas. A database that was made anew has another enrolment.
-    SET @sql = N'SELECT @joins = STRING_AGG(CONVERT(nvarchar(max), N''ALTER ROLE '' + QUOTENAME(m.writer_role) + N'' ADD MEMBER '
-        + @login + N';''), N'' ''), @known = COUNT(*)
+    SET @sql = N'SELECT @known = COUNT(*), @joins = STRING_AGG(CONVERT(nvarchar(max),
+            N''ALTER ROLE '' + QUOTENAME(m.writer_role) + N'' ADD MEMBER ' + @login + N';''), N'' '')
         FROM dpone_receipt.managed_schema AS m
         JOIN OPENJSON(@schemas) AS asked ON asked.value COLLATE DATABASE_DEFAULT = m.schema_name
         JOIN sys.database_principals AS r ON r.name = m.writer_role AND r.type = N''R''
@@ -142,7 +142,9 @@ BEGIN
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
         BEGIN ;THROW 51021, N'DPONE_TAG: allowed: a SID with our tag', 1; END;
     WITH seen AS (
-        SELECT s.session_id, s.login_time, s.status, s.program_name, s.host_name, s.is_user_process,
+        SELECT s.session_id, s.login_time, s.status COLLATE DATABASE_DEFAULT AS status,
+            s.program_name COLLATE DATABASE_DEFAULT AS program_name, s.host_name COLLATE DATABASE_DEFAULT AS host_name,
+            s.is_user_process,
             CASE WHEN s.original_security_id = @sid OR s.security_id = @sid THEN 1 ELSE 0 END AS ours, t.transaction_id
         FROM sys.dm_exec_sessions AS s
         LEFT JOIN sys.dm_tran_session_transactions AS t ON t.session_id = s.session_id
@@ -155,7 +157,8 @@ BEGIN
             CONVERT(nvarchar(128), NULL) AS host_name, CONVERT(bigint, NULL) AS transaction_id
         FROM seen AS s WHERE s.is_user_process = 0 HAVING COUNT(*) > 0
         UNION ALL
-        SELECT 'login', NULL, NULL, CASE WHEN p.is_disabled = 1 THEN N'disabled' ELSE N'enabled' END, p.name, NULL, NULL
+        SELECT 'login', NULL, NULL, CASE WHEN p.is_disabled = 1 THEN N'disabled' ELSE N'enabled' END,
+            p.name COLLATE DATABASE_DEFAULT, NULL, NULL
         FROM sys.server_principals AS p WHERE p.sid = @sid
         UNION ALL
         SELECT 'session', s.session_id, s.login_time, s.status, s.program_name, s.host_name, s.transaction_id
@@ -164,11 +167,13 @@ BEGIN
         SELECT 'half_open', s.session_id, s.login_time, s.status, s.program_name, s.host_name, s.transaction_id
         FROM seen AS s WHERE s.ours = 0 AND s.is_user_process = 1 AND s.login_time = CONVERT(datetime, '19000101', 112)
         UNION ALL
-        SELECT 'transaction', NULL, NULL, CONVERT(nvarchar(60), a.transaction_state), a.name, NULL, a.transaction_id
+        SELECT 'transaction', NULL, NULL, CONVERT(nvarchar(60), a.transaction_state), a.name COLLATE DATABASE_DEFAULT,
+            NULL, a.transaction_id
         FROM OPENJSON(@remembered) AS r
         JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = CONVERT(bigint, r.value)
         UNION ALL
-        SELECT DISTINCT 'lock', l.request_session_id, NULL, l.request_mode, DB_NAME(l.resource_database_id), NULL, NULL
+        SELECT DISTINCT 'lock', l.request_session_id, NULL, l.request_mode COLLATE DATABASE_DEFAULT,
+            DB_NAME(l.resource_database_id) COLLATE DATABASE_DEFAULT, NULL, NULL
         FROM sys.dm_tran_locks AS l
         WHERE l.request_session_id < 0 AND l.resource_database_id IN (DB_ID(), DB_ID(@target))
     ) AS found
@@ -190,7 +195,8 @@ BEGIN
                JOIN dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = g.service_id
                WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)) AND g.gate_state IN ('JOURNALED', 'READY'))
         BEGIN ;THROW 51027, N'DPONE_CLOSE_GATE: the gate is open; allowed: CLOSING or CLOSED, committed before', 1; END;
-    SET @sql = (SELECT N'ALTER LOGIN ' + QUOTENAME(p.name) + N' DISABLE;' FROM sys.server_principals AS p WHERE p.sid = @sid);
+    SET @sql = (SELECT N'ALTER LOGIN ' + QUOTENAME(p.name) + N' DISABLE;'
+                FROM sys.server_principals AS p WHERE p.sid = @sid);
     IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 END;
 GO

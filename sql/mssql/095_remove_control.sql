@@ -1,0 +1,44 @@
+-- 095_remove_control.sql: take the gate and everything of dpone on this instance out, down to the control database.
+--
+-- Who runs it: a member of sysadmin, after 090 for every target.
+-- Filled in before it is sent: ${control_database}, as in 010.
+-- It refuses while a database is enrolled, a gate is open or an attempt is unresolved, and then nothing was changed.
+-- The ledger's rows are the record of who wrote what, so the control database stays as it is; drop it or keep it in a
+-- backup, that is yours:   DROP DATABASE [${control_database}];
+-- The controller's login stays too; dropping it is yours.
+
+SET ANSI_NULLS ON;
+SET QUOTED_IDENTIFIER ON;
+GO
+USE [${control_database}];
+GO
+SET NOCOUNT, XACT_ABORT ON;
+DECLARE @wrong nvarchar(2000) = CASE
+    WHEN IS_SRVROLEMEMBER(N'sysadmin') = 0 THEN N'run by a login that is no member of sysadmin'
+    WHEN EXISTS (SELECT 1 FROM dpone_gate.target WITH (READCOMMITTEDLOCK)) THEN N'a database is enrolled; run 090 for it first'
+    WHEN EXISTS (SELECT 1 FROM dpone_control.login_gate WITH (READCOMMITTEDLOCK) WHERE gate_state <> 'CLOSED')
+        THEN N'gates are not CLOSED: dpone recover'
+    WHEN EXISTS (SELECT 1 FROM dpone_control.attempt WITH (READCOMMITTEDLOCK) WHERE state IN ('RUNNING', 'COMMIT_UNKNOWN'))
+        THEN N'attempts are unresolved: dpone attempt list --unresolved'
+    WHEN EXISTS (SELECT 1 FROM sys.dm_exec_sessions AS s WHERE SUBSTRING(s.original_security_id, 1, 6) = 0x64706F6E6501)
+        THEN N'logins of ours have sessions: dpone recover'
+END;
+IF @wrong IS NOT NULL
+    BEGIN ;THROW 51000, @wrong, 1; END;
+
+DECLARE @sql nvarchar(max);
+BEGIN TRANSACTION;
+DROP TRIGGER IF EXISTS dpone_gate ON ALL SERVER;
+-- Logins that were closed and not collected yet, with their users here.
+SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'DROP USER ' + QUOTENAME(u.name) + N';'), N' ')
+            FROM sys.database_principals AS u WHERE SUBSTRING(u.sid, 1, 6) = 0x64706F6E6501);
+IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
+SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'DROP LOGIN ' + QUOTENAME(p.name) + N';'), N' ')
+            FROM sys.server_principals AS p WHERE SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501);
+IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
+IF SUSER_ID(N'dpone_signer') IS NOT NULL DROP LOGIN dpone_signer;
+EXEC master.sys.sp_executesql N'IF CERT_ID(N''dpone_signer'') IS NOT NULL DROP CERTIFICATE dpone_signer;';
+DELETE FROM dpone_gate.installed_gate;
+COMMIT TRANSACTION;
+PRINT 'dpone: this instance has no gate any more; the control database stays';
+GO
