@@ -331,7 +331,7 @@ CREATE TABLE dpone_control.node_event (
         CONSTRAINT node_event_pkey PRIMARY KEY,
     attempt_id    binary(32)     NOT NULL CONSTRAINT node_event_attempt_fkey REFERENCES dpone_control.attempt (attempt_id),
     node_id       nvarchar(450)  NOT NULL,
-    status        nvarchar(450)  NOT NULL,
+    status        varchar(60)    NOT NULL,
     rebuilt_whole bit            NOT NULL,
     at            datetimeoffset NOT NULL CONSTRAINT node_event_at DEFAULT SYSDATETIMEOFFSET()
 );

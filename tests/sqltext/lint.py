@@ -201,7 +201,9 @@ def allowed_permissions(found: Sequence[Token]) -> Iterator[Fault]:
         if wrong or not granted:
             yield Fault("allowed_permissions", token.line, ", ".join(sorted(wrong)) or "nothing")
         if grantee.lower() in ("public", "guest") or "OPTION" in words:
-            yield Fault("allowed_permissions", token.line, f"TO {grantee} {'WITH GRANT OPTION' if 'OPTION' in words else ''}")
+            yield Fault(
+                "allowed_permissions", token.line, f"TO {grantee} {'WITH GRANT OPTION' if 'OPTION' in words else ''}"
+            )
         if granted & WHOLE_SERVER and grantee not in CARRIERS:
             yield Fault("allowed_permissions", token.line, f"{', '.join(sorted(granted))} TO {grantee}")
 

@@ -23,7 +23,10 @@ BAD = [
     ("no_trust", GOOD_HEAD + "ALTER DATABASE [d] SET DB_CHAINING ON;"),
     ("no_dirty_read", GOOD_HEAD + "SELECT x FROM a.b WITH (NOLOCK);"),
     ("no_dirty_read", GOOD_HEAD + "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;"),
-    ("no_gap_lock_at_the_gate", GOOD_HEAD + "SELECT 1 FROM dpone_control.login_gate AS g WITH (REPEATABLEREAD, HOLDLOCK);"),
+    (
+        "no_gap_lock_at_the_gate",
+        GOOD_HEAD + "SELECT 1 FROM dpone_control.login_gate AS g WITH (REPEATABLEREAD, HOLDLOCK);",
+    ),
     ("no_temporary_table", GOOD_HEAD + "SELECT 1 AS one INTO #kept;"),
     ("system_procedures", GOOD_HEAD + "EXEC sys.sp_configure N'clr enabled', 1;"),
     ("system_procedures", GOOD_HEAD + "EXEC xp_cmdshell N'dir';"),
@@ -36,7 +39,10 @@ BAD = [
     ("allowed_permissions", GOOD_HEAD + "GRANT SELECT ON SCHEMA::a TO dpone_ledger WITH GRANT OPTION;"),
     ("allowed_permissions", GOOD_HEAD + "GRANT ALTER ANY LOGIN TO dpone_issued;"),
     ("allowed_permissions", GOOD_HEAD + "EXEC sys.sp_executesql N'GRANT IMPERSONATE ON USER::a TO dpone_ledger;';"),
-    ("reads_say_how_they_lock", GOOD_HEAD + "SELECT a.state FROM dpone_control.attempt AS a WHERE a.state = 'RUNNING';"),
+    (
+        "reads_say_how_they_lock",
+        GOOD_HEAD + "SELECT a.state FROM dpone_control.attempt AS a WHERE a.state = 'RUNNING';",
+    ),
     ("reads_say_how_they_lock", GOOD_HEAD + "SELECT 1 AS one FROM x.y AS y JOIN dpone_control.slot AS s ON s.a = y.a;"),
 ]
 
