@@ -1,7 +1,7 @@
 -- 030_signatures.sql: sign the procedures of 020 and 025, so that they hold the rights that nobody else needs.
 --
 -- Who runs it: a member of sysadmin, in the control database, after 025, and again whenever 020 or 025 was run again.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Filled in before it is sent: ${control_database} and ${controller_login}, as in 017.
 -- Running it again makes a new certificate, signs with it and drops the old one; rights move with it.
 --
 -- What it does: makes the certificate dpone_signer with a password that is made up here and known to nobody afterwards,
@@ -9,6 +9,8 @@
 -- login, and in each enrolled database a user, of that certificate. Nobody can log in as it. Its rights hold while a signed
 -- procedure runs, and for what that procedure itself says.
 -- The login dpone_signer gets: ALTER ANY LOGIN, ALTER ANY CONNECTION, VIEW SERVER STATE, VIEW ANY DEFINITION.
+-- The controller gets the two that only look: VIEW SERVER STATE and VIEW ANY DEFINITION. What one may not see is missing
+-- from lists without an error, and the controller must name who else could write, and who keeps it waiting.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -58,7 +60,9 @@ SET @sql = N'CREATE CERTIFICATE dpone_signer FROM BINARY = '
     GRANT ALTER ANY LOGIN TO dpone_signer;
     GRANT ALTER ANY CONNECTION TO dpone_signer;
     GRANT VIEW SERVER STATE TO dpone_signer;
-    GRANT VIEW ANY DEFINITION TO dpone_signer;';
+    GRANT VIEW ANY DEFINITION TO dpone_signer;
+    GRANT VIEW SERVER STATE TO [${controller_login}];
+    GRANT VIEW ANY DEFINITION TO [${controller_login}];';
 EXEC master.sys.sp_executesql @sql;
 
 SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK));

@@ -355,6 +355,7 @@ IF (SELECT COUNT(*) FROM dpone_receipt.enrolment) <> 1
 GRANT SELECT ON SCHEMA::dpone_receipt TO dpone_ledger;
 GRANT UPDATE ON OBJECT::dpone_receipt.enrolment (mark) TO dpone_ledger;
 GRANT VIEW DEFINITION TO dpone_ledger;
+GRANT SELECT ON OBJECT::sys.sql_expression_dependencies TO dpone_ledger;
 EXEC [${control_database}].dpone_gate.empower_target N'${target_database}';
 
 INSERT INTO [${control_database}].dpone_gate.target (database_name, enrolment_id)

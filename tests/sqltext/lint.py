@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dpone_provider.application.installation.tsql import Batch, Kind, Token, batches, tokens
 
@@ -33,11 +34,13 @@ WHOLE_SERVER = frozenset({"ALTER ANY CONNECTION", "ALTER ANY LOGIN", "VIEW ANY D
 CARRIERS = frozenset({"dpone_signer", "dpone_controller"})
 """Who may hold what reaches the whole server: the certificate's login, or (031) the controller's."""
 SYSTEM_PROCEDURES = {
+    "sp_addextendedproperty": frozenset({"MS_Description"}),
+    "sp_dropextendedproperty": frozenset({"MS_Description"}),
     "sp_executesql": None,
+    "sp_rename": frozenset({"COLUMN"}),
     "sp_set_session_context": frozenset({"dpone_fence", "dpone_gate_was_enabled"}),
-    "sp_getapplock": None,
 }
-"""System procedures that are called, and the first string that they may be given; None for any."""
+"""System procedures that are called, and the constants of which each call has one; None where any will do."""
 DYNAMIC = frozenset({"@run", "@proc"})
 """Variables that hold the name of a procedure: ``[database].sys.sp_executesql``, or the gate's."""
 DIRTY = frozenset({"NOLOCK", "READUNCOMMITTED"})
@@ -84,7 +87,7 @@ def statement_faults(batch: Batch) -> list[Fault]:
 
 
 def settings_at_the_head(parts: Sequence[Batch]) -> Iterator[Fault]:
-    """The first batch is both SETs and nothing else: sqlcmd has QUOTED_IDENTIFIER off, and modules keep what they find."""
+    """The first batch is both SETs alone: sqlcmd has QUOTED_IDENTIFIER off, and modules keep what they find."""
     first = tuple(token.text for token in parts[0].tokens) if parts else ()
     if first != HEAD:
         yield Fault("settings_at_the_head", 1, " ".join(first[:12]))
@@ -107,21 +110,21 @@ def modules_are_renewed(parts: Sequence[Batch]) -> Iterator[Fault]:
 
 def throw_after_semicolon(found: Sequence[Token]) -> Iterator[Fault]:
     """``THROW`` is no reserved word: after a statement without an end it is taken for a name."""
-    for before, token in zip([None, *found], found, strict=False):
+    for before, token in pairwise([None, *found]):
         if token.word == "THROW" and (before is None or before.text != ";"):
             yield Fault("throw_after_semicolon", token.line, f"{before.text if before else ''} THROW")
 
 
 def no_output_clause(found: Sequence[Token]) -> Iterator[Fault]:
     """No OUTPUT of changed rows: refused (334) where a table has triggers. Output parameters are fine."""
-    for token, after in zip(found, found[1:], strict=False):
+    for token, after in pairwise(found):
         if token.word == "OUTPUT" and after.name.lower() in ("inserted", "deleted"):
             yield Fault("no_output_clause", token.line, f"OUTPUT {after.text}")
 
 
 def no_impersonation(found: Sequence[Token]) -> Iterator[Fault]:
     """No EXECUTE AS, in a module or by itself, and no IMPERSONATE: SUSER_SID() is the login that connected."""
-    for token, after in zip(found, found[1:], strict=False):
+    for token, after in pairwise(found):
         if token.word in ("EXECUTE", "EXEC") and after.word == "AS":
             yield Fault("no_impersonation", token.line, f"{token.text} AS")
 
@@ -135,7 +138,7 @@ def no_trust(found: Sequence[Token]) -> Iterator[Fault]:
 
 def no_dirty_read(found: Sequence[Token]) -> Iterator[Fault]:
     """Nothing is read that may be rolled back."""
-    for token, after in zip(found, [*found[1:], None], strict=False):
+    for token, after in pairwise([*found, None]):
         pair = f"{token.word} {after.word if after else ''}"
         if token.word in DIRTY or pair == "READ UNCOMMITTED":
             yield Fault("no_dirty_read", token.line, token.text)
@@ -181,9 +184,9 @@ def _system_procedure(found: Sequence[Token], at: int, name: str) -> Iterator[Fa
     if [token.text for token in found[at - 2 : at]] != ["sys", "."]:
         yield Fault("system_procedures", line, f"{name} without sys.")
     allowed = SYSTEM_PROCEDURES[name]
-    first = next((token.value for token in found[at:] if token.kind is Kind.STRING), "")
-    if allowed is not None and first not in allowed:
-        yield Fault("system_procedures", line, f"{name} {first}")
+    given = {token.value for token in _until(found[at:], ";") if token.kind is Kind.STRING}
+    if allowed is not None and not given & allowed:
+        yield Fault("system_procedures", line, f"{name} {', '.join(sorted(given))}")
 
 
 def allowed_permissions(found: Sequence[Token]) -> Iterator[Fault]:

@@ -32,6 +32,7 @@ BAD = [
     ("system_procedures", GOOD_HEAD + "EXEC xp_cmdshell N'dir';"),
     ("system_procedures", GOOD_HEAD + "EXEC sp_executesql N'SELECT 1 AS one';"),
     ("system_procedures", GOOD_HEAD + "EXEC sys.sp_set_session_context @key = N'other', @value = 1;"),
+    ("system_procedures", GOOD_HEAD + "EXEC sys.sp_rename N'a.b', N'c', N'OBJECT'; SELECT N'COLUMN' AS one;"),
     ("system_procedures", GOOD_HEAD + "EXEC @anything N'SELECT 1 AS one';"),
     ("system_procedures", GOOD_HEAD + "EXEC (N'SELECT 1 AS one');"),
     ("allowed_permissions", GOOD_HEAD + "GRANT CONTROL ON SCHEMA::a TO dpone_ledger;"),

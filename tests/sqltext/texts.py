@@ -28,6 +28,30 @@ SAMPLES = {
     "target_database": "warehouse",
 }
 """A value for each variable of the scripts."""
+HOLES = {
+    "column_text": "N'c'",
+    "columns": "[a], [b]",
+    "comment": "N'c'",
+    "counts": "COUNT_BIG(*)",
+    "definitions": "[a] int NOT NULL, PRIMARY KEY ([a])",
+    "guard": "[a] = N'x'",
+    "hash": "0x0200ABCD",
+    "label": "N'l'",
+    "milliseconds": "900",
+    "new_text": "N'n'",
+    "nullability": "NULL",
+    "number": "53",
+    "other_columns": "[a], [b]",
+    "schema_text": "N's'",
+    "selected": "[a], [b]",
+    "shown": "[a]",
+    "sid": "0x64706F6E650100000000000000000000",
+    "table_text": "N't'",
+    "text": "N'SELECT 1'",
+    "type": "int",
+    "types": "[a] int NOT NULL",
+}
+"""What stands for a brace of the adapters' statements; a quoted name for any other."""
 _VARIABLE = re.compile(r"\$\{([a-z_]+)\}")
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _HEX = "0f" * 32
@@ -76,12 +100,12 @@ def compiled(statement: Statement) -> str:
 def adapter_statements(package: Path = Path(dpone_provider.__file__).parent) -> Iterator[Text]:
     """Yield every named statement of `adapters/mssql`, and of any `mssql*.sql` that another adapter has.
 
-    A ``?`` stands for a value, ``{name}`` for a quoted identifier.
+    A ``?`` stands for a value, ``{name}`` for a quoted identifier or a fragment of `HOLES`.
     """
     found = {*package.glob("adapters/mssql/**/*.sql"), *package.glob("adapters/*/mssql*.sql")}
     for path in sorted(found):
         for name, sql in load(path).items():
-            text = _HOLE.sub(r"[\1]", sql.replace("?", "@value"))
+            text = _HOLE.sub(lambda hole: HOLES.get(hole[1], f"[{hole[1]}]"), sql.replace("?", "@value"))
             yield Text(f"{path.relative_to(package)}: {name}", text, script=False)
 
 

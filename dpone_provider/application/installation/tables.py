@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dpone_provider.application.installation.tsql import Kind, Token
 
@@ -72,7 +73,7 @@ def tables(found: Sequence[Token]) -> tuple[Table, ...]:
     """
     made = [_table(found, at + 2) for at in _statements(found, "CREATE", "TABLE")]
     for at in _statements(found, "ALTER", "TABLE"):
-        schema, name, end = _name(found, at + 2)
+        _, name, end = _name(found, at + 2)
         if [token.word for token in found[end : end + 2]] == ["ADD", "CONSTRAINT"]:
             added = _constraint(_statement(found, end + 1), "")
             made = [
@@ -102,7 +103,7 @@ def _index(found: Sequence[Token], at: int) -> Index:
 
 
 def _statements(found: Sequence[Token], first: str, second: str) -> Iterator[int]:
-    for at, (token, after) in enumerate(zip(found, found[1:], strict=False)):
+    for at, (token, after) in enumerate(pairwise(found)):
         if token.word == first and after.word == second:
             yield at
 
@@ -136,7 +137,7 @@ def _column(part: Sequence[Token]) -> tuple[Column, list[Constraint]]:
         raise UnknownForm(f"line {part[0].line}: a column begins with {part[0].text}")
     end = next((at for at, token in enumerate(part) if at and token.word in _ENDS_TYPE), len(part))
     words = [token.word for token in part]
-    nullable = ("NOT", "NULL") not in zip(words, words[1:], strict=False)
+    nullable = ("NOT", "NULL") not in pairwise(words)
     inline = [
         one for at, word in enumerate(words) if word == "CONSTRAINT" for one in _constraint(part[at:], part[0].name)
     ]
