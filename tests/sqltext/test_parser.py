@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dpone_provider.application.installation.tsql import batches
 from tests.adapters.ledger.tsql import PARSERS, refusals
-from tests.sqltext.texts import Text, adapter_statements, all_texts
+from tests.sqltext.dynamic import dynamic_statements
+from tests.sqltext.texts import Text, adapter_statements, all_texts, scripts
 
 
 def test_every_text_is_read_for_every_version(tmp_path: Path) -> None:
@@ -15,6 +16,22 @@ def test_every_text_is_read_for_every_version(tmp_path: Path) -> None:
     texts = parts(all_texts())
     assert len(texts) > 100
     assert refusals(texts, tmp_path) == {}
+
+
+def test_statements_that_scripts_build_are_read_too(tmp_path: Path) -> None:
+    """With something fitting in each gap."""
+    texts = {one.name: one.sql for text in scripts() for one in dynamic_statements(text)}
+    assert len(texts) > 30
+    assert refusals(texts, tmp_path) == {}
+
+
+def test_a_built_statement_is_put_together(tmp_path: Path) -> None:
+    """Constants as they are, a name for a name; those inside it too."""
+    sql = "SET @sql = N'DROP USER ' + QUOTENAME(u.name) + N';'; EXEC @run N'SET @x = N''DROP ROLE r''';"
+    found = [one.sql for one in dynamic_statements(Text("script", sql, script=True))]
+    assert found == ["DROP USER [x];", "SET @x = N'DROP ROLE r'", "DROP ROLE r"]
+    wrong = Text("script", "SET @sql = N'DROP OOPS ' + QUOTENAME(u.name) + N' FROM;'", script=True)
+    assert len(refusals({one.name: one.sql for one in dynamic_statements(wrong)}, tmp_path)) == len(PARSERS)
 
 
 def test_a_fault_in_any_batch_is_seen(tmp_path: Path) -> None:
