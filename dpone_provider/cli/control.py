@@ -1,4 +1,4 @@
-"""``dpone control render|enroll|pin``: what an administrator and whoever writes an environment file need."""
+"""``dpone control …``: what an administrator and whoever writes an environment file need."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 @click.group()
 def control() -> None:
-    """Render the installation scripts, enrol a ClickHouse database, and read what an environment file pins."""
+    """Render the installation scripts, compare what is installed with them, enrol, and read what a file pins."""
 
 
 def _database_options(command: Command) -> Command:
+    schema = click.option(
+        "--control-schema", default="dpone_control", show_default=True, help="The control schema's name."
+    )
+    return _connection_options(schema(command))
+
+
+def _connection_options(command: Command) -> Command:
     for option in (
-        click.option("--control-schema", default="dpone_control", show_default=True, help="The control schema's name."),
         click.option(
             "--tls",
             type=click.Choice([mode.value for mode in TlsMode]),
@@ -42,17 +48,24 @@ def _database_options(command: Command) -> Command:
 
 @control.command()
 @click.argument("script")
+@click.option(
+    "--engine",
+    type=click.Choice(["postgres", "mssql"]),
+    default="postgres",
+    show_default=True,
+    help="Whose scripts: sql/postgres or sql/mssql.",
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable of the script; repeat it.")
-def render(script: str, settings: tuple[str, ...]) -> None:
+def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
     """Print an installation script with its variables filled in, for an administrator to read and to run.
 
-    SCRIPT is the name of a file of sql/postgres, such as 010_control_schema.sql. Nothing is sent anywhere.
+    SCRIPT is the name of a file of sql/postgres or sql/mssql, such as 010_control_schema.sql. Nothing is sent anywhere.
     """
-    from dpone_provider.lab.admin_script import fill_in
+    from dpone_provider.application.installation.rendering import fill_in
     from dpone_provider.sql_files import shipped_sql
 
     output = Output("text")
-    folder = shipped_sql("postgres")
+    folder = shipped_sql(engine)
     known = sorted(path.name for path in folder.glob("*.sql"))
     if script not in known:
         output.end(
@@ -114,3 +127,85 @@ def pin(credential: str, tls: str, control_schema: str, output_format: str) -> N
     output = Output(output_format)
     entry = output.run(lambda: enrolling.pins(enrolling.login_of(credential, TlsMode(tls)), control_schema))
     output.result({"connection": entry}, yaml.safe_dump(entry, sort_keys=False, allow_unicode=True).rstrip())
+
+
+_control_database = click.option(
+    "--control-database", default="dpone", show_default=True, help="The control database, as filled into 010."
+)
+
+
+def _instance_options(command: Command) -> Command:
+    for option in (
+        click.option(
+            "--target",
+            "targets",
+            multiple=True,
+            metavar="DATABASE:SCHEMA,…",
+            help="An enrolled database with its managed schemas; repeat it.",
+        ),
+        click.option(
+            "--controller-login", default="dpone_controller", show_default=True, help="The login, as filled into 017."
+        ),
+        _control_database,
+    ):
+        command = option(command)
+    return command
+
+
+@control.command()
+@_instance_options
+@format_option
+def objects(control_database: str, controller_login: str, targets: tuple[str, ...], output_format: str) -> None:
+    """List every object that the scripts of SQL Server install, with the digest of its definition.
+
+    A digest is over the definition's words: layout, comments and the ends of lines do not count. Reads the shipped
+    scripts only.
+    """
+    from dpone_provider.assembly import installing
+
+    output = Output(output_format)
+    asked = output.run(lambda: installing.asked(control_database, controller_login, targets))
+    listed = installing.shipped(asked)
+    output.result({"objects": listed}, "\n".join("  ".join(one.values()) for one in listed))
+
+
+@control.command()
+@_connection_options
+@_instance_options
+@format_option
+def check(
+    credential: str,
+    tls: str,
+    control_database: str,
+    controller_login: str,
+    targets: tuple[str, ...],
+    output_format: str,
+) -> None:
+    """Compare what is installed on a SQL Server instance with what this version ships, object by object. Reads only.
+
+    The credential is the controller's. PostgreSQL is verified by its script 050_verify.sql: see render.
+    """
+    from dpone_provider.assembly import enrolling, installing
+
+    output = Output(output_format)
+    asked = output.run(lambda: installing.asked(control_database, controller_login, targets))
+    login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
+    output.run(lambda: installing.compare(installing.reader_of(login, control_database), asked, str(login.endpoint)))
+    output.result({"instance": str(login.endpoint), "deviations": []}, f"{login.endpoint}: all is as shipped")
+
+
+@control.command(name="self-test")
+@_connection_options
+@_control_database
+@format_option
+def self_test(credential: str, tls: str, control_database: str, output_format: str) -> None:
+    """Try the LOGON gate of a SQL Server instance: an ordinary login gets in, one of ours without READY does not.
+
+    The credential is the controller's. A login is made for it and dropped again.
+    """
+    from dpone_provider.assembly import enrolling, installing
+
+    output = Output(output_format)
+    login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
+    output.run(lambda: installing.try_gate(installing.trial_of(login, control_database), str(login.endpoint)))
+    output.result({"instance": str(login.endpoint), "gate": "holds"}, f"{login.endpoint}: the gate holds")

@@ -1,24 +1,19 @@
 """Run one installation script as the lab's administrator would: whole, or not at all.
 
-The scripts are those of ``sql/postgres``: they begin and commit their own transaction, and hold variables as
-``${name}`` wherever a name or a value stands, inside function bodies too. So a value is not quoted but limited to
-characters that end no quotation and begin no comment, wherever it stands.
+The scripts are those of ``sql/postgres``: they begin and commit their own transaction.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
 
-from dpone_provider.domain.outcomes import DponeError, Failed, fail, refuse, unwind
+from dpone_provider.application.installation.rendering import fill_in
+from dpone_provider.domain.outcomes import DponeError, Failed, fail
 from dpone_provider.lab.admin import connected_admin
 from dpone_provider.lab.state import LabState
-
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_VALUE = re.compile(r"[A-Za-z0-9_]+(?:[-.][A-Za-z0-9_]+)*")
 
 
 def run_admin_script(state: LabState, database: str, path: Path, variables: Mapping[str, str]) -> None:
@@ -36,38 +31,6 @@ def run_admin_script(state: LabState, database: str, path: Path, variables: Mapp
             connection.execute(text.encode())
         except psycopg.Error as error:
             raise DponeError(told(error, text, path)) from error
-
-
-def fill_in(text: str, variables: Mapping[str, str], *, where: str) -> str:
-    """Return ``text`` with every ``${name}`` replaced.
-
-    Raises:
-        DponeError: the names in the text and in ``variables`` differ, or a value has other characters than letters,
-            digits and underscores, with single hyphens or full stops between them.
-    """
-    wanted = set(_VARIABLE.findall(text))
-    if wanted != set(variables):
-        unwind(
-            refuse(
-                "script_variables_differ",
-                where,
-                found=f"values for {sorted(variables)}",
-                allowed=f"values for exactly {sorted(wanted)}",
-                next_command="give each variable of the script one value",
-            )
-        )
-    for name, value in variables.items():
-        if not _VALUE.fullmatch(value):
-            unwind(
-                refuse(
-                    "script_variable_unsafe",
-                    f"{where}, variable {name}",
-                    found=repr(value),
-                    allowed="letters, digits and underscores, with single hyphens or full stops between them",
-                    next_command="use another name",
-                )
-            )
-    return _VARIABLE.sub(lambda match: variables[match[1]], text)
 
 
 def told(error: psycopg.Error, text: str, path: Path) -> Failed:

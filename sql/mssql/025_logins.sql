@@ -287,6 +287,6 @@ GRANT EXECUTE ON OBJECT::dpone_gate.observe_login TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_gate.disable_login TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_gate.end_session TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_gate.collect_login TO dpone_ledger;
-PRINT 'dpone: the procedures are there, unsigned; next: 030_signatures.sql or 031_direct_grants.sql';
+PRINT 'dpone: the procedures are there, unsigned; next: 026_describe.sql';
 GO
 SET NOEXEC OFF;

@@ -110,7 +110,8 @@ BEGIN
             FROM (VALUES (N''dpone_definition''), (N''receipt_final''), (N''enrolment_kept'')) AS w (name)
             WHERE NOT EXISTS (SELECT 1 FROM sys.triggers AS t WHERE t.name = w.name AND t.is_disabled = 0)
             UNION ALL
-            SELECT N''schema '' + m.schema_name + N'' or its principals were made anew'' FROM dpone_receipt.managed_schema AS m
+            SELECT N''schema '' + m.schema_name + N'' or its principals were made anew''
+            FROM dpone_receipt.managed_schema AS m
             WHERE NOT EXISTS (SELECT 1 FROM sys.schemas AS s WHERE s.schema_id = m.schema_id AND s.name = m.schema_name
                               AND s.principal_id = m.owner_id)
             OR NOT EXISTS (SELECT 1 FROM sys.database_principals AS p WHERE p.principal_id = m.writer_id

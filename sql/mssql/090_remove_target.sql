@@ -38,7 +38,8 @@ IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 -- Per schema: its tables go to dbo, its writer role and its owner go.
 SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'ALTER AUTHORIZATION ON SCHEMA::' + QUOTENAME(m.schema_name)
                 + N' TO dbo; ALTER ROLE dpone_reader DROP MEMBER ' + QUOTENAME(m.writer_role)
-                + N'; DROP ROLE ' + QUOTENAME(m.writer_role) + N'; DROP USER ' + QUOTENAME(USER_NAME(m.owner_id)) + N';'), N' ')
+                + N'; DROP ROLE ' + QUOTENAME(m.writer_role)
+                + N'; DROP USER ' + QUOTENAME(USER_NAME(m.owner_id)) + N';'), N' ')
             FROM dpone_receipt.managed_schema AS m);
 IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 DROP VIEW IF EXISTS dpone_receipt.writers;

@@ -15,7 +15,8 @@ GO
 SET NOCOUNT, XACT_ABORT ON;
 DECLARE @wrong nvarchar(2000) = CASE
     WHEN IS_SRVROLEMEMBER(N'sysadmin') = 0 THEN N'run by a login that is no member of sysadmin'
-    WHEN EXISTS (SELECT 1 FROM dpone_gate.target WITH (READCOMMITTEDLOCK)) THEN N'a database is enrolled; run 090 for it first'
+    WHEN EXISTS (SELECT 1 FROM dpone_gate.target WITH (READCOMMITTEDLOCK))
+        THEN N'a database is enrolled; run 090 for it first'
     WHEN EXISTS (SELECT 1 FROM dpone_control.login_gate WITH (READCOMMITTEDLOCK) WHERE gate_state <> 'CLOSED')
         THEN N'gates are not CLOSED: dpone recover'
     WHEN EXISTS (SELECT 1 FROM dpone_control.attempt WITH (READCOMMITTEDLOCK) WHERE state IN ('RUNNING', 'COMMIT_UNKNOWN'))

@@ -46,6 +46,46 @@ def test_a_setting_without_a_value_is_wrong_usage() -> None:
     assert run("render", "030_receipts.sql", "--set", "controller_role").exit_code == 2
 
 
+def test_a_script_of_sql_server_is_printed_too() -> None:
+    done = run("render", "026_describe.sql", "--engine", "mssql", "--set", "control_database=steering")
+    assert done.exit_code == 0
+    assert "USE [steering];" in done.output
+
+
+def test_every_shipped_object_is_listed_with_its_digest() -> None:
+    arguments = ("objects", "--target", "warehouse:stage,mart")
+    listed = json.loads(run(*arguments, "--format", "json").output)["objects"]
+    by_name = {one["name"]: one for one in listed}
+    assert by_name["dpone_gate"]["place"] == "the instance"
+    assert len(by_name["dpone_control.settle"]["digest"]) == 64
+    assert by_name["ALTER on schema mart to dpone_writer_mart"]["place"] == "database warehouse"
+    assert len(run(*arguments).output.splitlines()) == len(listed)
+
+
+@pytest.mark.parametrize("target", ["warehouse", ":stage", "warehouse:,"])
+def test_a_target_without_database_or_schema_is_refused(target: str) -> None:
+    done = run("objects", "--target", target)
+    assert done.exit_code == 10
+    assert "target_form" in done.output
+
+
+@pytest.mark.parametrize("command", ["check", "self-test"])
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("mssql://ctl:x@db.internal:1433/dpone", "engine_without_adapter"),
+        ("postgresql://ctl:x@db.internal:5432/warehouse", "installed_by_scripts"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused(
+    monkeypatch: pytest.MonkeyPatch, command: str, url: str, reason: str
+) -> None:
+    monkeypatch.setenv("CONTROLLER", url)
+    done = run(command, "--credential", "env:CONTROLLER")
+    assert done.exit_code == 10, done.output
+    assert reason in done.output
+
+
 @pytest.mark.lab
 def test_pins_are_what_an_environment_file_takes(fresh_database: lab.LabDatabase, tmp_path: Path) -> None:
     """A database of the test's own: an enrolment elsewhere on the server takes everybody's right to connect away."""

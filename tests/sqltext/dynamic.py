@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dpone_provider.application.installation.tsql import Kind, Token, batches, tokens
 from tests.sqltext.texts import Text
 
-_VERB = re.compile(r"\s*(?:ADD SIGNATURE|ALTER|CREATE|DECLARE|DROP|GRANT|IF|KILL|SELECT|SET)\s")
+_VERB = re.compile(r"\s*(?:ADD SIGNATURE|ALTER|CREATE|DECLARE|DROP|GRANT|IF|KILL|SELECT|SET|WITH)\s")
 _PERMISSION = re.compile(r"[A-Z %]+")
 """No statement: a permission's name, which begins with the same verbs."""
 _UNKNOWN_TO_THE_PARSER = ("FROM BINARY = 0x0200", "FROM FILE = 'der'")
-"""CREATE CERTIFICATE … FROM BINARY is in Microsoft's documentation of CERTENCODED and not in its parser: the form with a
+"""CREATE CERTIFICATE … FROM BINARY is in Microsoft's documentation of CERTENCODED, not in its parser: the form with a
 file stands in for it, so that the rest of the statement is read. UNVERIFIED until a server took it."""
 _NOTHING = frozenset({"@joins", "COALESCE"})
 """Terms that stand for statements of their own, which may be none."""

@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """A named constraint. ``kind``: primary key, unique, check, foreign key or default.
+    """A named constraint. ``kind``: primary key, unique, check, foreign key or default; or an index within the table.
 
     ``columns`` are those of a key, in order; ``refers_to`` is the table of a foreign key, without its schema.
     """
@@ -52,9 +52,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index beside the keys; ``filtered`` tells whether it has a WHERE."""
+    """An index beside the keys; ``filtered`` tells whether it has a WHERE. ``schema`` is empty where none is said."""
 
     name: str
+    schema: str
     table: str
     unique: bool
     columns: tuple[str, ...]
@@ -96,10 +97,10 @@ def _begins_index(found: Sequence[Token], at: int) -> bool:
 def _index(found: Sequence[Token], at: int) -> Index:
     unique = found[at + 1].word == "UNIQUE"
     named = at + (3 if unique else 2)
-    _, table, end = _name(found, named + 2)
+    schema, table, end = _name(found, named + 2)
     inner, close = _group(found, end)
     filtered = close < len(found) and found[close].word == "WHERE"
-    return Index(found[named].name, table, unique, _names(inner), filtered)
+    return Index(found[named].name, schema, table, unique, _names(inner), filtered)
 
 
 def _statements(found: Sequence[Token], first: str, second: str) -> Iterator[int]:
@@ -122,7 +123,9 @@ def _table(found: Sequence[Token], at: int) -> Table:
     for part in _parts(inner):
         if part[0].word == "CONSTRAINT":
             constraints += _constraint(part, "")
-        elif part[0].word != "INDEX":
+        elif part[0].word == "INDEX":
+            constraints.append(Constraint(name=part[1].name, kind="index", columns=_names(_group(part, 2)[0])))
+        else:
             column, inline = _column(part)
             columns.append(column)
             constraints += inline

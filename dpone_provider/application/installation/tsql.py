@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 
 from dpone_provider.domain.identity import hex_id
 
@@ -95,6 +96,7 @@ def batches(script: str) -> tuple[Batch, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=1024)
 def tokens(text: str, first_line: int = 1) -> tuple[Token, ...]:
     """Take ``text`` apart; white space and comments are left out.
 
@@ -136,11 +138,11 @@ def definition_digest(text: str) -> str:
     Raises:
         Unreadable: as `tokens`.
     """
-    words = [token.text for token in tokens(text)]
+    words = [token.text.replace("\r\n", "\n") for token in tokens(text)]
     head = [word.upper() for word in words[:3]]
     if head == ["CREATE", "OR", "ALTER"]:
         del words[1:3]
-    elif head[:1] == ["ALTER"]:
+    if head[:1] in (["ALTER"], ["CREATE"]):
         words[0] = "CREATE"
     while words[-1:] == [";"]:
         words.pop()

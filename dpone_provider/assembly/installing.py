@@ -1,0 +1,125 @@
+"""What an administrator does with the installation of SQL Server: list what is shipped, compare, try the gate.
+
+``reader_of`` and ``trial_of`` are where SQL Server's adapter is put in: it implements the two ports of
+``application/ports/installation.py``, the first with ``application/installation/described.objects``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpone_provider.application.installation.check import check, digests
+from dpone_provider.application.installation.self_test import self_test
+from dpone_provider.application.installation.shipped import Names, Target
+from dpone_provider.application.ledger.calls import settled
+from dpone_provider.application.ports.installation import GateTrial, InstallationReader
+from dpone_provider.assembly.worker_job import Login
+from dpone_provider.domain.identity import EngineKind
+from dpone_provider.domain.outcomes import Refused, refuse, unwind
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The names that were filled into the scripts, and the enrolled databases."""
+
+    names: Names
+    targets: tuple[Target, ...]
+
+
+def asked(control_database: str, controller_login: str, targets: Sequence[str]) -> Asked:
+    """Return what was asked for; a target reads ``database:schema,schema``.
+
+    Raises:
+        DponeError: Refused ``target_form``.
+    """
+    names = Names(control_database=control_database, controller_login=controller_login)
+    return Asked(names, tuple(_target(text) for text in targets))
+
+
+def shipped(wanted: Asked) -> list[dict[str, str]]:
+    """Return every object that is shipped, in words, with its digest."""
+    return [
+        {"place": str(place), "kind": str(one.kind), "name": one.name, "digest": digest}
+        for place, one, digest in digests(wanted.names, wanted.targets)
+    ]
+
+
+def compare(reader: InstallationReader, wanted: Asked, instance: str) -> None:
+    """Compare what is installed.
+
+    Raises:
+        DponeError: Refused ``not_as_shipped`` that names each object, or what the reader could not read.
+    """
+    found = settled(check(reader, wanted.names, wanted.targets))
+    if found:
+        unwind(
+            refuse(
+                "not_as_shipped",
+                instance,
+                found="; ".join(map(str, found)),
+                allowed="every object as this version ships it (dpone control objects)",
+                next_command="have an administrator look at each, then run the script that installs it again",
+            )
+        )
+
+
+def try_gate(trial: GateTrial, instance: str) -> None:
+    """Try the gate.
+
+    Raises:
+        DponeError: it does not hold, or nobody can tell.
+    """
+    settled(self_test(trial, instance))
+
+
+def reader_of(login: Login, control_database: str) -> InstallationReader:
+    """Return the reader of the instance of ``login``.
+
+    Raises:
+        DponeError: Refused ``engine_without_adapter`` or ``installed_by_scripts``.
+    """
+    unwind(_no_adapter(login, control_database))
+
+
+def trial_of(login: Login, control_database: str) -> GateTrial:
+    """Return the try of the gate of the instance of ``login``.
+
+    Raises:
+        DponeError: Refused ``engine_without_adapter`` or ``installed_by_scripts``.
+    """
+    unwind(_no_adapter(login, control_database))
+
+
+def _no_adapter(login: Login, control_database: str) -> Refused:
+    if login.endpoint.kind is EngineKind.MSSQL:
+        return refuse(
+            "engine_without_adapter",
+            f"{login.endpoint}, control database {control_database}",
+            found="SQL Server",
+            allowed="an engine that this version connects to",
+            next_command="dpone control objects, and sql/mssql/050_verify.sql run by an administrator",
+        )
+    return refuse(
+        "installed_by_scripts",
+        str(login.endpoint),
+        found=f"a database of kind {login.endpoint.kind}",
+        allowed="SQL Server; PostgreSQL verifies itself by a script",
+        next_command="dpone control render 050_verify.sql",
+    )
+
+
+def _target(text: str) -> Target:
+    database, _, schemas = text.partition(":")
+    listed = tuple(schema for schema in schemas.split(",") if schema)
+    if not database or not listed:
+        unwind(
+            refuse(
+                "target_form",
+                f"--target {text}",
+                found="no database, or no schema",
+                allowed="DATABASE:SCHEMA,SCHEMA",
+                next_command="name the database and its managed schemas",
+            )
+        )
+    return Target(database=database, schemas=listed)
