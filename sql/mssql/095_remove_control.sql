@@ -3,6 +3,7 @@
 -- Who runs it: a member of sysadmin, after 090 for every target.
 -- Filled in before it is sent: ${control_database}, as in 010.
 -- It refuses while a database is enrolled, a gate is open or an attempt is unresolved, and then nothing was changed.
+-- Running it again changes nothing.
 -- The ledger's rows are the record of who wrote what, so the control database stays as it is; drop it or keep it in a
 -- backup, that is yours:   DROP DATABASE [${control_database}];
 -- The controller's login stays too; dropping it is yours.

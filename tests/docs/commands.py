@@ -19,7 +19,7 @@ from tests.run_suites import SUITES
 LANGUAGES = ("console", "sh")
 SYSTEM = frozenset(
     """. cat cd chmod chown clickhouse-client cp curl echo envsubst export git grep install ls mkdir pip psql python3
-    sed set source sudo systemctl tar""".split()  # noqa: SIM905 - one a line would be longer than everything else
+    sed set source sqlcmd sudo systemctl tar""".split()  # noqa: SIM905 - one a line would be longer than everything else
 )
 """Programs of the system: nothing of the project to compare them with."""
 _TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)

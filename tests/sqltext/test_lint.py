@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpone_provider.application.installation.tsql import batches
+from tests.docs.reference_mssql import commented
 from tests.sqltext import lint
 from tests.sqltext.texts import Text, all_texts, scripts
 
@@ -76,6 +77,22 @@ def test_every_rule_has_a_sample() -> None:
     named = {rule.__name__ for rule in lint.EVERYWHERE}
     named |= {"settings_at_the_head", "ascii_only", "modules_are_renewed", "reads_say_how_they_lock"}
     assert {rule for rule, _ in BAD} == named
+
+
+@pytest.mark.parametrize("text", scripts(), ids=lambda text: text.name)
+def test_every_object_is_explained_where_it_is_made(text: Text) -> None:
+    """The reference page is made from these comments."""
+    assert [(kind, name) for kind, name, comment in commented(text.sql) if not comment] == []
+
+
+@pytest.mark.parametrize("text", scripts(), ids=lambda text: text.name)
+def test_every_script_says_who_runs_it_and_how_often(text: Text) -> None:
+    """In its head: who, what is filled in, and what a second run does."""
+    head = text.sql.partition("SET ANSI_NULLS")[0]
+    assert head.startswith(f"-- {text.name.removeprefix('sql/mssql/')}: ")
+    assert "-- Who runs it: " in head
+    assert "-- Filled in before it is sent: " in head or "reads only" in head.lower()
+    assert "again" in head or "Reads only" in head
 
 
 def test_what_is_allowed_is_let_pass() -> None:
