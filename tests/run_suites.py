@@ -131,7 +131,7 @@ SUITES = (
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2, traced=False),),
     ),
-    Suite("sqltext", 5, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
+    Suite("sqltext", 25, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(
         "interleaving",

@@ -71,7 +71,7 @@ def test_settings_and_redirections_are_no_words_of_a_command() -> None:
         '```sh\nmake test SUITES="lint unti"\n```',
         "```sh\nairflow dags triger x\n```",
         "```sh\nuntold-program\n```",
-        "Run `dpone control check`.",
+        "Run `dpone control chek`.",
     ],
 )
 def test_a_wrong_command_is_found(text: str) -> None:
