@@ -80,7 +80,7 @@ class FrontDoor:
         record = self.record(attempt_id, deadline)
         if record.attempt.state is not AttemptState.RUNNING:
             return record.attempt
-        self.close(record.attempt, deadline)
+        self.close(record, deadline)
         record = self.record(attempt_id, deadline)
         if record.attempt.state is not AttemptState.RUNNING:
             # Somebody else came first: what stands at the target may be the next attempt's by now.
@@ -94,12 +94,14 @@ class FrontDoor:
         """Read everything that the ledger holds of the attempt."""
         return require(self.ledger, "read", lambda tx: _record(tx, attempt_id), deadline)
 
-    def close(self, attempt: Attempt, deadline: Deadline) -> None:
-        """Bar every service without a gate row, and bring every gate to CLOSED."""
-        for service_id in attempt.services:
-            gate = self._gate_row(attempt.attempt_id, service_id, deadline)
-            if gate is None:
-                gate = self._bar(attempt, service_id, deadline)
+    def close(self, record: AttemptRecord, deadline: Deadline) -> None:
+        """Bar every service without a gate row, and bring every gate to CLOSED.
+
+        A gate that somebody journaled after ``record`` was read is met by the barring, which returns it as it stands.
+        """
+        gates = {gate.service_id: gate for gate in record.gates}
+        for service_id in record.attempt.services:
+            gate = gates.get(service_id) or self._bar(record.attempt, service_id, deadline)
             if gate.state is not GateState.CLOSED:
                 self._close(gate, deadline)
 
@@ -128,9 +130,6 @@ class FrontDoor:
                 gates = require(self.ledger, "read", partial(_gates_of, service_id, names), deadline)
                 left += self.collect(gate for gate in gates if gate.state is GateState.CLOSED)
         return tuple(left)
-
-    def _gate_row(self, attempt_id: AttemptId, service_id: ServiceId, deadline: Deadline) -> Gate | None:
-        return require(self.ledger, "gate", lambda tx: tx.gate(attempt_id, service_id, Lock.NONE), deadline)
 
     def _bar(self, attempt: Attempt, service_id: ServiceId, deadline: Deadline) -> Gate:
         name = principal_name(attempt.attempt_id)

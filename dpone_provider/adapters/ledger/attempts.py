@@ -117,17 +117,18 @@ class AttemptRows:
         )
 
     def _with_slots(self, rows: Sequence[Row[Any]]) -> tuple[Attempt, ...]:
-        """Return the attempts of ``rows``, each with its services and slots, read in three more statements."""
-        ids = [row.attempt_id for row in rows]
+        """Return the attempts of ``rows``, each with its services and slots, read in one more statement."""
         services: dict[str, list[ServiceId]] = defaultdict(list)
-        for part in self.session.rows_of(sql.SERVICES_OF, ids):
-            services[part.attempt_id].append(ServiceId(part.service_id))
         writes: dict[str, list[tuple[SlotId, int]]] = defaultdict(list)
-        for part in self.session.rows_of(sql.WRITES_OF, ids):
-            writes[part.attempt_id].append((SlotId(part.slot_id), part.epoch))
         reads: dict[str, list[SlotId]] = defaultdict(list)
-        for part in self.session.rows_of(sql.READS_OF, ids):
-            reads[part.attempt_id].append(SlotId(part.slot_id))
+        for found in self.session.rows_of(sql.PARTS_OF, [row.attempt_id for row in rows]):
+            match found.part:
+                case "service":
+                    services[found.attempt_id].append(ServiceId(found.service_id))
+                case "write":
+                    writes[found.attempt_id].append((SlotId(found.slot_id), found.epoch))
+                case "read":
+                    reads[found.attempt_id].append(SlotId(found.slot_id))
         return tuple(
             _attempt(row, services[row.attempt_id], writes[row.attempt_id], reads[row.attempt_id]) for row in rows
         )

@@ -62,6 +62,8 @@ class PostgresLedger:
         self._schema = control_schema
         self._hook = on_statement or _no_hook
         self._sleeper_seconds = sleeper_seconds
+        # Renaming the schema costs every statement again, so it is asked for only where there is another name.
+        renamed = {} if control_schema == SCHEMA else {"schema_translate_map": {SCHEMA: control_schema}}
         sized: dict[str, Any] = {"pool_size": POOLED, "max_overflow": -1} if pool is QueuePool else {}
         self._engine = create_engine(
             "postgresql+psycopg://",
@@ -69,7 +71,7 @@ class PostgresLedger:
             poolclass=pool,
             isolation_level="READ COMMITTED",
             use_native_hstore=False,
-            execution_options={"schema_translate_map": {SCHEMA: control_schema}},
+            execution_options=renamed,
             **sized,
         )
 

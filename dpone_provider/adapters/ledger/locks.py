@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Executable, Select, Table
+from sqlalchemy import Executable, Select, Table, union_all
 
 from dpone_provider.application.ports.ledger import Lock
 
@@ -29,10 +29,12 @@ class Statement:
 
 def read(name: str, sql: Select[Any]) -> Statement:
     """Return a read that keeps no lock; it hints every table that it names."""
-    for table in sql.get_final_froms():
-        for part in _tables(table):
-            sql = sql.with_hint(part, MSSQL_HINTS[Lock.NONE], "mssql")
-    return Statement(name, sql)
+    return Statement(name, _hinted(sql))
+
+
+def read_together(name: str, *parts: Select[Any], order: Sequence[str]) -> Statement:
+    """Return several such reads of rows of one form as one statement; ``order`` names columns of the form."""
+    return Statement(name, union_all(*map(_hinted, parts)).order_by(*order))
 
 
 def lockable(name: str, sql: Select[Any], table: Table) -> Mapping[Lock, Statement]:
@@ -49,6 +51,13 @@ def lockable(name: str, sql: Select[Any], table: Table) -> Mapping[Lock, Stateme
         )
         for lock, select in locked.items()
     }
+
+
+def _hinted(sql: Select[Any]) -> Select[Any]:
+    for table in sql.get_final_froms():
+        for part in _tables(table):
+            sql = sql.with_hint(part, MSSQL_HINTS[Lock.NONE], "mssql")
+    return sql
 
 
 def _tables(source: Any) -> list[Any]:

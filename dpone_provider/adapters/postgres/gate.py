@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +51,7 @@ class PostgresGate:
     entropy: Entropy
     call_seconds: float = 10.0
     _kept: KeptSession = field(init=False)
+    _closing: set[str] = field(default_factory=set, init=False)
     _watches: dict[str, Watch] = field(default_factory=dict, init=False)
     _sessions: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, init=False)
 
@@ -91,12 +93,10 @@ class PostgresGate:
         """Do nothing: READY, committed with the role, lets it in."""
 
     def read_back(self, principal: Principal) -> PrincipalObservation | Unknown:
-        """Read the role on a fresh connection."""
+        """Read the role on a fresh connection, or on the one that its closing keeps."""
         try:
-            with session(
-                self.endpoint, self.credential, purpose="dpone gate: read back", seconds=self.call_seconds
-            ) as fresh:
-                rows = fresh.rows(STATEMENTS["read_back"], {"name": principal.name})
+            with self._reading(principal) as own:
+                rows = own.rows(STATEMENTS["read_back"], {"name": principal.name})
         except ERRORS as error:
             return unreadable(error, f"login {principal.name}")
         if not rows:
@@ -108,6 +108,7 @@ class PostgresGate:
 
     def disable(self, principal: Principal, deadline: Deadline) -> Unknown | None:
         """Say NOLOGIN, alone; a role that does not exist is as good as disabled."""
+        self._closing.add(principal.name)
         self._watches.pop(principal.name, None)
         self._sessions.pop(principal.name, None)
         statement = filled(STATEMENTS["disable"], login=identifier(principal.name))
@@ -168,6 +169,7 @@ class PostgresGate:
         except ERRORS as error:
             return unanswered(error, f"login {principal.name}", next_command="dpone recover")
         finally:
+            self._closing.discard(principal.name)
             self._kept.close()
 
     def principals(self) -> tuple[str, ...] | Unknown:
@@ -177,6 +179,11 @@ class PostgresGate:
                 return tuple(name for (name,) in own.rows(STATEMENTS["principals"]))
         except ERRORS as error:
             return unreadable(error, f"logins of service {self.service_id}")
+
+    def _reading(self, principal: Principal) -> AbstractContextManager[Session]:
+        if principal.name in self._closing:
+            return self._kept.use(self.call_seconds)
+        return session(self.endpoint, self.credential, purpose="dpone gate: read back", seconds=self.call_seconds)
 
     def _hindrances(self, ledger: Session, plan: GrantPlan) -> tuple[str, ...]:
         rows = ledger.rows(STATEMENTS["hindrances"], {"schemas": list(plan.writer_schemas)})

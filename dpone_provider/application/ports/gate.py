@@ -23,7 +23,7 @@ class GrantPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalObservation:
-    """What a fresh connection read about a login: its server-side id, whether it can log in, its roles or grants."""
+    """What was read about a login: its server-side id, whether it can log in, its roles or grants."""
 
     principal: Principal
     exists: bool
@@ -84,7 +84,7 @@ class LoginGate(Protocol):
         """Let the login in, after READY is durable, where that is a step of its own (ClickHouse); else do nothing."""
 
     def read_back(self, principal: Principal) -> PrincipalObservation | Unknown:
-        """Read the login on a fresh connection."""
+        """Read the login on a fresh connection; from ``disable`` to ``collect`` the one that closing keeps will do."""
 
     def disable(self, principal: Principal, deadline: Deadline) -> Unknown | None:
         """Disable (or drop) the login: bounded by the deadline, safe when it does not exist."""

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BindParameter, Integer, bindparam, false, select, true, update
+from sqlalchemy import (
+    BindParameter,
+    Integer,
+    Label,
+    String,
+    bindparam,
+    cast,
+    false,
+    literal_column,
+    null,
+    select,
+    true,
+    update,
+)
 
-from dpone_provider.adapters.ledger.locks import Statement, lockable, read
+from dpone_provider.adapters.ledger.locks import Statement, lockable, read, read_together
 from dpone_provider.adapters.ledger.statements.build import add, add_if_absent, among, is_id, move
 from dpone_provider.adapters.ledger.tables import (
     AIRFLOW_RUN,
@@ -20,6 +33,12 @@ _LIVE = ATTEMPT.c.state.in_(sorted(LIVE))
 _NEWEST_FIRST = ATTEMPT.c.ledger_sequence.desc()
 _AT_MOST: BindParameter[int] = bindparam("at_most", type_=Integer())
 
+
+def _part(name: str) -> Label[str]:
+    """Return which part of an attempt a row is."""
+    return literal_column(f"'{name}'", String()).label("part")
+
+
 RUN_OCCURRENCE = read(
     "read run's occurrence",
     select(AIRFLOW_RUN.c.occurrence_id).where(is_id(AIRFLOW_RUN.c.environment), is_id(AIRFLOW_RUN.c.run_key)),
@@ -27,17 +46,21 @@ RUN_OCCURRENCE = read(
 ADD_RUN = add_if_absent(AIRFLOW_RUN)
 
 ATTEMPT_ROW = lockable("read attempt", select(ATTEMPT).where(is_id(ATTEMPT.c.attempt_id)), ATTEMPT)
-SERVICES_OF = read(
-    "read attempts' services",
-    select(ATTEMPT_SERVICE).where(among(ATTEMPT_SERVICE.c.attempt_id)).order_by(ATTEMPT_SERVICE.c.service_id),
-)
-WRITES_OF = read(
-    "read attempts' written slots",
-    select(ATTEMPT_SLOT).where(among(ATTEMPT_SLOT.c.attempt_id)).order_by(ATTEMPT_SLOT.c.slot_id),
-)
-READS_OF = read(
-    "read attempts' read slots",
-    select(ATTEMPT_READ).where(among(ATTEMPT_READ.c.attempt_id)).order_by(ATTEMPT_READ.c.slot_id),
+_NO_SERVICE = cast(null(), ATTEMPT_SERVICE.c.service_id.type).label("service_id")
+_NO_SLOT = cast(null(), ATTEMPT_SLOT.c.slot_id.type).label("slot_id")
+_NO_EPOCH = cast(null(), ATTEMPT_SLOT.c.epoch.type).label("epoch")
+PARTS_OF = read_together(
+    "read attempts' services and slots",
+    select(ATTEMPT_SERVICE.c.attempt_id, _part("service"), ATTEMPT_SERVICE.c.service_id, _NO_SLOT, _NO_EPOCH).where(
+        among(ATTEMPT_SERVICE.c.attempt_id)
+    ),
+    select(ATTEMPT_SLOT.c.attempt_id, _part("write"), _NO_SERVICE, ATTEMPT_SLOT.c.slot_id, ATTEMPT_SLOT.c.epoch).where(
+        among(ATTEMPT_SLOT.c.attempt_id)
+    ),
+    select(ATTEMPT_READ.c.attempt_id, _part("read"), _NO_SERVICE, ATTEMPT_READ.c.slot_id, _NO_EPOCH).where(
+        among(ATTEMPT_READ.c.attempt_id)
+    ),
+    order=("service_id", "slot_id"),
 )
 ADD_ATTEMPT = add(ATTEMPT)
 ADD_SERVICE = add(ATTEMPT_SERVICE)
