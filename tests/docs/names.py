@@ -26,7 +26,7 @@ def unknown_names(page: Page) -> Iterator[str]:
             if variable not in known_variables():
                 yield f"{page.name}:{number}: nothing reads {variable}"
         for schema in _SCHEMA.findall(line):
-            if schema not in SCHEMAS and schema not in ("dpone.lab-state.v1", "dpone.schema-plan.v1"):
+            if schema not in SCHEMAS and schema != "dpone.lab-state.v1":
                 yield f"{page.name}:{number}: there is no document {schema}"
 
 

@@ -221,7 +221,7 @@ class _Deployed:
                 self.stages.workload_observed(f"{wanted.name}: {one.binding.workload_id}")
             rows = [self.at.rows_of(one.attempt_id) for one in mine]
             seen.rows = sum(one for one in rows if one is not None)
-            seen.observed = f"{len(mine)} attempts SUCCEEDED in Airflow run {run_id}"
+            seen.observed = f"{len(mine)} attempt{'s' if len(mine) > 1 else ''} SUCCEEDED in Airflow run {run_id}"
             seen.evidence = {
                 "run_id": run_id,
                 "attempts": [one.attempt_id for one in mine],
