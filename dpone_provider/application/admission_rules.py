@@ -12,7 +12,7 @@ from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
 from dpone_provider.domain.collision import safety_key
-from dpone_provider.domain.identity import EngineKind, Incarnation, Relation
+from dpone_provider.domain.identity import Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 
 
@@ -174,7 +174,8 @@ def _require_contained(where: str, one: ObservedObject, landing: Landing) -> Non
                 next_command="remove these, or choose another target",
             )
         )
-    if one.dependants and (landing.is_dbt or landing.footprint.target.kind is EngineKind.CLICKHOUSE):
+    # dbt drops what it replaces, and what hangs on it too. A refill drops nothing; ClickHouse's views go by name.
+    if one.dependants and landing.is_dbt:
         unwind(
             refuse(
                 "dependants_outside",

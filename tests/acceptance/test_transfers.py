@@ -211,3 +211,15 @@ def test_a_broken_key_at_the_target_keeps_the_old_rows(place: Place) -> None:
     place.in_shop("ALTER TABLE {orders} DROP CONSTRAINT {orders}_pkey")
     place.fill("orders", rows=1)
     loaded.fails()
+
+
+def test_a_view_over_a_clickhouse_target_goes_on_working(place: Place) -> None:
+    """It reads by name, so an exchange takes nothing from it: neither a promotion nor a refresh minds it."""
+    place.source("orders", rows=2)
+    succeeded(place.run(place.promote(place.release(place.onward("orders"))), "orders"))
+    view = f"mart.{place.table('report')}"
+    place.world.clickhouse(f"CREATE VIEW {view} AS SELECT count() AS n FROM mart.{place.table('orders')}")
+    place.fill("orders", rows=3, first=3)
+    promoted = place.promote(place.release(place.onward("orders", timeout_seconds=60)))
+    succeeded(place.run(promoted, "orders"))
+    assert place.world.clickhouse(f"SELECT n FROM {view}").strip() == "5"
