@@ -21,6 +21,7 @@ from dpone_provider.documents.workspace import OrdinaryTransfer, Publish, Transf
 from dpone_provider.domain.cells import Asked, Feature, Job, cell_for
 from dpone_provider.domain.identity import Digest, EngineKind
 from dpone_provider.domain.outcomes import refuse, unwind
+from dpone_provider.domain.schema.types import Binary
 
 NEXT: Final = "correct the workspace, then compile again"
 
@@ -153,6 +154,8 @@ def transfer_pack(
     kind = fields["target"]["kind"]  # type: ignore[index]
     way = "exchange" if kind is EngineKind.CLICKHOUSE else "replace"
     _require_sorting_key(workload_id, declared.to, columns)
+    if kind is EngineKind.CLICKHOUSE:
+        _require_no_binary(workload_id, columns)
     return built(
         TransferPackV1,
         f"{where}, transfer {workload_id}",
@@ -180,6 +183,21 @@ def _require_sorting_key(workload_id: str, to: TransferTarget, columns: tuple[Co
                 found=f"nullable column {', '.join(sorted(nullable))}",
                 allowed="columns that are not nullable (in dbt: a not_null constraint on the column)",
                 next_command=NEXT,
+            )
+        )
+
+
+def _require_no_binary(workload_id: str, columns: tuple[ColumnText, ...]) -> None:
+    """ClickHouse has no type for bytes that could be told from text again."""
+    found = [f"{column.name} {column.type}" for column in columns if isinstance(column.column.type, Binary)]
+    if found:
+        unwind(
+            refuse(
+                "unsupported_type",
+                f"columns of workload {workload_id}",
+                found=", ".join(found),
+                allowed="types that ClickHouse can tell from others: it stores binary as String, as it does text",
+                next_command="leave them out of the columns, or encode them as text at the source, then compile again",
             )
         )
 

@@ -286,6 +286,15 @@ def test_a_sorting_key_must_not_be_nullable(workspace: Workspace) -> None:
     assert reason(workspace) == "nullable_sorting_key"
 
 
+def test_clickhouse_cannot_tell_binary_from_text(workspace: Workspace) -> None:
+    nodes = manifest()["nodes"]
+    nodes["model.sales.daily_sales"]["columns"]["amount"] = {"name": "amount", "data_type": "bytea"}
+    workspace.dbt = FakeDbt(manifest(nodes))
+    problem = refused(workspace).problem
+    assert problem.reason == "unsupported_type"
+    assert problem.found == "amount binary"
+
+
 def test_only_tables_of_the_very_workload_are_published(workspace: Workspace) -> None:
     workspace.publish["model"] = "stg_orders"
     assert reason(workspace) == "published_model_not_a_table"
