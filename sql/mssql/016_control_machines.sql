@@ -7,6 +7,7 @@
 -- Per table there is one trigger for rows that begin and one for rows that move. Each looks at all rows of its statement,
 -- names the first that is wrong, notes for settle (017) what must be looked at before COMMIT, and writes the log.
 -- A column that never changes may not even be named in an UPDATE.
+-- FORCESEEK on unsettled: a scan of that small table would wait for what other transactions have noted and not committed.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -32,7 +33,7 @@ BEGIN
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'environment_begins_empty', @subject, @found, N'no holder, generation 0';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'environment', i.name FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'environment' AND u.id = i.name);
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
     SELECT 'environment',
@@ -58,7 +59,7 @@ BEGIN
         EXEC dpone_control.refuse N'generation_grows_by_one', @subject, @found, N'one more exactly when a holder comes';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'environment', i.name FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'environment' AND u.id = i.name);
     INSERT INTO dpone_control.event (table_name, [key], before, after, session_role, application_name)
     SELECT 'environment',
@@ -82,7 +83,7 @@ BEGIN
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'occurrence_begins_requested', @subject, @found, N'REQUESTED';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'occurrence', CONVERT(nvarchar(36), i.occurrence_id) FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'occurrence' AND u.id = CONVERT(nvarchar(36), i.occurrence_id));
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
     SELECT 'occurrence',
@@ -116,7 +117,7 @@ BEGIN
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'generation_set_by_prepare', @subject, @found, N'no change';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'occurrence', CONVERT(nvarchar(36), i.occurrence_id) FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'occurrence' AND u.id = CONVERT(nvarchar(36), i.occurrence_id));
     INSERT INTO dpone_control.event (table_name, [key], before, after, session_role, application_name)
     SELECT 'occurrence',
@@ -169,7 +170,7 @@ BEGIN
           UNION ALL
           SELECT 'released', d.owner_id FROM deleted AS d JOIN inserted AS i ON i.slot_id = d.slot_id
           WHERE d.owner_id IS NOT NULL AND (i.owner_id IS NULL OR i.owner_id <> d.owner_id)) AS moved
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = moved.subject AND u.id = CONVERT(nvarchar(36), moved.id));
     INSERT INTO dpone_control.event (table_name, [key], before, after, session_role, application_name)
     SELECT 'slot',
@@ -204,7 +205,7 @@ BEGIN
             N'a slot that is free or owned by the own predecessor of the request';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT DISTINCT 'occurrence', CONVERT(nvarchar(36), i.occurrence_id) FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'occurrence' AND u.id = CONVERT(nvarchar(36), i.occurrence_id));
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
     SELECT 'slot_claim',
@@ -220,7 +221,7 @@ BEGIN
     SET NOCOUNT ON;
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT DISTINCT 'occurrence', CONVERT(nvarchar(36), d.occurrence_id) FROM deleted AS d
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'occurrence' AND u.id = CONVERT(nvarchar(36), d.occurrence_id));
     INSERT INTO dpone_control.event (table_name, [key], before, session_role, application_name)
     SELECT 'slot_claim',
@@ -236,7 +237,7 @@ BEGIN
     SET NOCOUNT ON;
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT DISTINCT 'prepared', CONVERT(nvarchar(36), i.occurrence_id) FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'prepared' AND u.id = CONVERT(nvarchar(36), i.occurrence_id));
 END;
 GO
@@ -276,7 +277,7 @@ BEGIN
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'not_superseded', @subject, @found, N'the newest try of the task';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'attempt', CONVERT(nvarchar(64), i.attempt_id, 2) FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'attempt' AND u.id = CONVERT(nvarchar(64), i.attempt_id, 2));
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
     SELECT 'attempt',
@@ -306,7 +307,7 @@ BEGIN
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_edge', @subject, @found, N'a step of dpone_control.edge';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'attempt', CONVERT(nvarchar(64), i.attempt_id, 2) FROM inserted AS i
-    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK)
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
                       WHERE u.subject = 'attempt' AND u.id = CONVERT(nvarchar(64), i.attempt_id, 2));
     INSERT INTO dpone_control.event (table_name, [key], before, after, session_role, application_name)
     SELECT 'attempt',

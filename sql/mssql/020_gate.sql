@@ -224,7 +224,8 @@ BEGIN
 END;
 GO
 
-IF CONVERT(bit, SESSION_CONTEXT(N'dpone_gate_was_enabled')) = 0 DISABLE TRIGGER dpone_gate ON ALL SERVER;
+IF CONVERT(bit, SESSION_CONTEXT(N'dpone_gate_was_enabled')) = 0
+    BEGIN ;DISABLE TRIGGER dpone_gate ON ALL SERVER; END;
 DELETE FROM dpone_gate.installed_gate;
 INSERT INTO dpone_gate.installed_gate (definition_digest, installed_at)
 SELECT HASHBYTES('SHA2_256', m.definition), SYSDATETIMEOFFSET()

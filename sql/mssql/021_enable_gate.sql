@@ -24,6 +24,6 @@ IF NOT EXISTS (SELECT 1 FROM sys.server_triggers AS t JOIN sys.server_sql_module
     BEGIN ;THROW 51000, N'the LOGON trigger dpone_gate is missing or altered; run 020_gate.sql first', 1; END;
 IF OBJECT_ID(N'dpone_gate.issue_login') IS NULL
     BEGIN ;THROW 51000, N'the procedures for logins are missing; run 025_logins.sql first', 1; END;
-ENABLE TRIGGER dpone_gate ON ALL SERVER;
+;ENABLE TRIGGER dpone_gate ON ALL SERVER;
 PRINT 'dpone: the gate guards; now try an ordinary login, and run dpone control self-test';
 GO

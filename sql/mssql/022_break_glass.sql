@@ -14,7 +14,7 @@ SET QUOTED_IDENTIFIER ON;
 GO
 SET NOCOUNT ON;
 IF EXISTS (SELECT 1 FROM sys.server_triggers AS t WHERE t.name = N'dpone_gate')
-    DISABLE TRIGGER dpone_gate ON ALL SERVER;
+    BEGIN ;DISABLE TRIGGER dpone_gate ON ALL SERVER; END;
 SELECT t.name, t.is_disabled FROM sys.server_triggers AS t WHERE t.name = N'dpone_gate';
 PRINT 'dpone: the gate is disabled; logons pass by it, and no login is issued';
 GO

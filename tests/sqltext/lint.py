@@ -115,6 +115,14 @@ def throw_after_semicolon(found: Sequence[Token]) -> Iterator[Fault]:
             yield Fault("throw_after_semicolon", token.line, f"{before.text if before else ''} THROW")
 
 
+def switch_after_semicolon(found: Sequence[Token]) -> Iterator[Fault]:
+    """``ENABLE TRIGGER`` and ``DISABLE TRIGGER`` begin with no reserved word either."""
+    for at, (token, after) in enumerate(pairwise(found)):
+        begins = token.word in ("ENABLE", "DISABLE") and after.word == "TRIGGER"
+        if begins and (at == 0 or found[at - 1].text not in (";", "TABLE")):
+            yield Fault("switch_after_semicolon", token.line, f"{token.text} TRIGGER")
+
+
 def no_output_clause(found: Sequence[Token]) -> Iterator[Fault]:
     """No OUTPUT of changed rows: refused (334) where a table has triggers. Output parameters are fine."""
     for token, after in pairwise(found):
@@ -255,6 +263,7 @@ def _until(found: Sequence[Token], end: str) -> Iterator[Token]:
 
 EVERYWHERE: tuple[Rule, ...] = (
     throw_after_semicolon,
+    switch_after_semicolon,
     no_output_clause,
     no_impersonation,
     no_trust,

@@ -16,6 +16,7 @@ BAD = [
     ("ascii_only", GOOD_HEAD + "-- one → two\nSELECT 1 AS one;"),
     ("modules_are_renewed", GOOD_HEAD + "CREATE PROCEDURE a.b AS SELECT 1 AS one;"),
     ("throw_after_semicolon", GOOD_HEAD + "ROLLBACK\nTHROW 51000, N'no', 1;"),
+    ("switch_after_semicolon", GOOD_HEAD + "IF 1 = 1 DISABLE TRIGGER dpone_gate ON ALL SERVER;"),
     ("no_output_clause", GOOD_HEAD + "DELETE FROM a.b OUTPUT deleted.id WHERE id = 1;"),
     ("no_output_clause", GOOD_HEAD + "EXEC sys.sp_executesql N'UPDATE a.b SET x = 1 OUTPUT inserted.x';"),
     ("no_impersonation", GOOD_HEAD + "CREATE OR ALTER PROCEDURE a.b WITH EXECUTE AS OWNER AS SELECT 1 AS one;"),
