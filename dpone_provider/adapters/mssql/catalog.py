@@ -1,0 +1,89 @@
+"""`PhysicalCatalog` of one SQL Server database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from dpone_provider.adapters.mssql import enrolment, observation
+from dpone_provider.adapters.mssql.enrolment import STATEMENTS
+from dpone_provider.adapters.mssql.errors import ERRORS, unreadable
+from dpone_provider.adapters.mssql.observation import Blocked
+from dpone_provider.adapters.mssql.server import Server
+from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
+from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.identity import Incarnation, OccurrenceId, Relation
+from dpone_provider.domain.outcomes import Refused, Unknown, refuse
+
+Result = TypeVar("Result")
+CALL_SECONDS: Final = 15.0
+LOOK_SECONDS: Final = 4.0
+"""What one look waits at most for a lock, before it asks who holds it."""
+OBSERVE_SECONDS: Final = 10.0
+"""What an observation waits at most for somebody who holds what it looks at, within its deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class MssqlCatalog:
+    """Reads through the controller's login, or a source's identity through the binding's. Never a dirty read."""
+
+    server: Server
+
+    def incarnation(self) -> Incarnation | Refused | Unknown:
+        """Read the instance's and the database's identity."""
+        return self._ask("incarnation", enrolment.incarnation)
+
+    def enrolment(self) -> Enrolment | Refused | Unknown:
+        """Read marker, features, gate, rights and other writers."""
+        return self._ask("enrolment", enrolment.enrolment)
+
+    def observe(
+        self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline
+    ) -> DatabaseObservation | Refused | Unknown:
+        """Observe all candidates.
+
+        Waits a bounded time for whoever is changing definitions in an open transaction, then refuses and names them.
+        """
+        until = deadline.clock.monotonic() + min(OBSERVE_SECONDS, deadline.remaining())
+        while True:
+            seconds = max(1.0, min(LOOK_SECONDS, deadline.remaining()))
+            seen = self._ask("observe", lambda own: observation.observe(own, candidates, registered), seconds=seconds)
+            if not isinstance(seen, Blocked):
+                return seen
+            if deadline.clock.monotonic() >= until:
+                return self._blocked(seen)
+
+    def raise_mark(self, sequence: int) -> Unknown | None:
+        """Raise the mark if it is lower."""
+        done = self._ask("raise mark", lambda own: own.run(STATEMENTS["raise_mark"], {"mark": sequence}))
+        return done if isinstance(done, Unknown) else None
+
+    def take_receipt(self, occurrence: OccurrenceId) -> tuple[str, ...] | Unknown:
+        """Return the attempts with a receipt under an occurrence, in the order of their publication."""
+        return self._ask("receipts", lambda own: _attempts(own, occurrence))
+
+    def _ask(
+        self, purpose: str, question: Callable[[Session], Result], *, seconds: float = CALL_SECONDS
+    ) -> Result | Unknown:
+        """Ask over a new connection."""
+        try:
+            with self.server.session(f"dpone catalog: {purpose}", seconds) as own:
+                return question(own)
+        except ERRORS as error:
+            return unreadable(error, f"{purpose} of {self.server.endpoint}")
+
+    def _blocked(self, blocked: Blocked) -> Refused:
+        return refuse(
+            "observation_blocked",
+            f"database {self.server.endpoint.database}",
+            found="; ".join(blocked.blockers),
+            allowed="nobody who changes these tables or creates in their schemas in an open transaction",
+            next_command="wait for it or end it, then run the same command again; nothing was changed",
+        )
+
+
+def _attempts(own: Session, occurrence: OccurrenceId) -> tuple[str, ...]:
+    rows = own.rows(STATEMENTS["attempts_with_receipt"], {"occurrence_id": occurrence})
+    return tuple(attempt_id for (attempt_id,) in rows)

@@ -1,0 +1,216 @@
+"""Identity and enrolment of a database, over an open session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import UUID, uuid5
+
+from dpone_provider.adapters.mssql import features, gate_definition
+from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.application.ports.catalog import Enrolment
+from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
+from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown, unwind
+from dpone_provider.sql_files import load
+
+STATEMENTS: Final = load(Path(__file__).with_name("enrolment.sql"))
+UNENROLLED: Final = UUID("7c1f5b0a-9a0e-5f0e-8a55-2d6a6a2f3b90")
+"""Namespace of the service ids of instances that nobody enrolled: pure sources."""
+Facts = Mapping[str, str]
+"""Facts of an incarnation by name, as the registry pins them."""
+INSTALLED_EDITIONS: Final = (2, 3, 4)
+"""EngineEdition of Standard, Enterprise and Express; the others are Azure's and Fabric's."""
+OLDEST_MAJOR: Final = 15
+"""SQL Server 2019."""
+VERIFY: Final = "have an administrator run sql/mssql/050_verify.sql in it, and put right what it names"
+_OF_A_LIFE: Final = ("database_guid", "database_id", "recovery_fork_guid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What any database says of itself. The GUIDs are as the server writes them, in lower case."""
+
+    instance_guid: str
+    database: str
+    facts: Facts
+    enrolled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What an administrator's enrolment left."""
+
+    service_id: str
+    enrolment_id: str
+    authority_id: str
+    authority_incarnation: str
+    family: str
+    mark: int
+    control_database: str
+    facts: Facts
+
+
+def identity(session: Session) -> Identity:
+    """Read who the instance and the database are.
+
+    Raises:
+        DponeError: Refused for a server that is not modelled, Unknown when the login may not see what tells a life.
+    """
+    instance, database, database_id, guid, fork, collation, edition, major, enrolled = session.row(
+        STATEMENTS["identity"]
+    )
+    if edition not in INSTALLED_EDITIONS or major < OLDEST_MAJOR:
+        unwind(_not_modelled(database, edition, major))
+    if None in (instance, guid, fork):
+        unwind(_invisible(database))
+    facts = {
+        "collation_name": collation,
+        "database_guid": guid.lower(),
+        "database_id": database_id,
+        "recovery_fork_guid": fork.lower(),
+    }
+    return Identity(instance_guid=instance.lower(), database=database, facts=facts, enrolled=bool(enrolled))
+
+
+def marker(session: Session) -> Marker:
+    """Read the marker of an enrolled database."""
+    service, enrolment_id, authority, incarnation_, family, mark, control, database_id, guid, fork, collation = (
+        session.row(STATEMENTS["marker"])
+    )
+    return Marker(
+        service_id=service,
+        enrolment_id=enrolment_id,
+        authority_id=authority,
+        authority_incarnation=incarnation_,
+        family=family,
+        mark=mark,
+        control_database=control,
+        facts={
+            "collation_name": collation,
+            "database_guid": guid.lower(),
+            "database_id": database_id,
+            "recovery_fork_guid": fork.lower(),
+        },
+    )
+
+
+def require_life(session: Session, source: Relation, pinned: Facts | None) -> None:
+    """Compare what tells one life of a database from another with the pinned facts; None is fine with any.
+
+    Raises:
+        DponeError: Refused ``incarnation_changed``.
+    """
+    if pinned is None:
+        return
+    found = identity(session)
+    changed = [name for name in _OF_A_LIFE if pinned.get(name) != found.facts[name]]
+    if changed:
+        unwind(
+            refuse(
+                "incarnation_changed",
+                f"source {source} in database {found.database}",
+                found=", ".join(f"{name} {found.facts[name]}" for name in changed),
+                allowed=", ".join(f"{name} {pinned.get(name)}" for name in changed),
+                next_command="if the database was really replaced: pin it in the environment file and build anew",
+            )
+        )
+
+
+def incarnation(session: Session) -> Incarnation | Refused | Unknown:
+    """Read who the service and the database are; an enrolled database adds its enrolment."""
+    try:
+        return _incarnation(session)
+    except DponeError as error:
+        if isinstance(error.failure, Refused | Unknown):
+            return error.failure
+        raise
+
+
+def _incarnation(session: Session) -> Incarnation:
+    found = identity(session)
+    if not found.enrolled:
+        service = ServiceId(str(uuid5(UNENROLLED, found.instance_guid)))
+        return Incarnation(Service(EngineKind.MSSQL, service), found.database, tuple(sorted(found.facts.items())))
+    enrolled = marker(session)
+    if dict(enrolled.facts) != dict(found.facts):
+        unwind(_enrolled_elsewhere(found, enrolled))
+    facts = {**found.facts, "enrolment_id": enrolled.enrolment_id}
+    service = ServiceId(enrolled.service_id)
+    return Incarnation(Service(EngineKind.MSSQL, service), found.database, tuple(sorted(facts.items())))
+
+
+def enrolment(session: Session) -> Enrolment | Refused | Unknown:
+    """Read the marker, what the database must not be, the gate, the rights needed and who else could write."""
+    who = incarnation(session)
+    if not isinstance(who, Incarnation):
+        return who
+    subject = f"database {who.database}"
+    if "enrolment_id" not in dict(who.facts):
+        return _not_enrolled(subject)
+    enrolled = marker(session)
+    feature = features.refusal_of(session.rows(STATEMENTS["features"]))
+    if feature is not None:
+        return feature
+    installed = gate_definition.installed(session, enrolled.control_database)
+    problems = gate_definition.problems(installed)
+    if problems:
+        found, allowed = "; ".join(problems), "the gate as shipped, enabled"
+        return refuse("gate_not_guarding", subject, found=found, allowed=allowed, next_command=VERIFY)
+    lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"])]
+    if lacks:
+        allowed = "an enrolment as 040 leaves it"
+        return refuse("enrolment_incomplete", subject, found="; ".join(lacks), allowed=allowed, next_command=VERIFY)
+    return Enrolment(
+        incarnation=who,
+        family=Family(enrolled.family),
+        authority_id=enrolled.authority_id,
+        authority_incarnation=enrolled.authority_incarnation,
+        mark=enrolled.mark,
+        managed_schemas=tuple(name for name, _, intact in session.rows(STATEMENTS["managed_schemas"]) if intact),
+        gate_digest=gate_definition.digest(installed),
+        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"])),
+    )
+
+
+def _not_modelled(database: str, edition: int, major: int) -> Refused:
+    return refuse(
+        "server_not_modelled",
+        f"the server of database {database}",
+        found=f"engine edition {edition}, major version {major}",
+        allowed="an installed SQL Server 2019, 2022 or 2025 (engine editions 2, 3 and 4); Azure SQL is not modelled",
+        next_command="bind the alias to such a server",
+    )
+
+
+def _invisible(database: str) -> Unknown:
+    return unknown(
+        "unreadable",
+        f"sys.database_recovery_status of database {database}",
+        found="NULL: the login may not see it",
+        allowed="VIEW ANY DATABASE (or VIEW SERVER STATE) for the login",
+        next_command="have an administrator grant it, then run the same command again",
+    )
+
+
+def _enrolled_elsewhere(found: Identity, enrolled: Marker) -> Refused:
+    changed = sorted(name for name in found.facts if found.facts[name] != enrolled.facts.get(name))
+    return refuse(
+        "enrolled_elsewhere",
+        f"database {found.database}",
+        found=", ".join(f"{name} {found.facts[name]}" for name in changed),
+        allowed=", ".join(f"{name} {enrolled.facts.get(name)}, as it was enrolled" for name in changed),
+        next_command="it was restored, copied or attached anew: remove the enrolment with sql/mssql/090_remove.sql,"
+        " then enrol it anew",
+    )
+
+
+def _not_enrolled(subject: str) -> Refused:
+    return refuse(
+        "not_enrolled",
+        subject,
+        found="no marker",
+        allowed="an enrolled database",
+        next_command="have an administrator run sql/mssql/040_enrol_target.sql in it",
+    )

@@ -1,0 +1,181 @@
+-- What a database says of itself: identity, enrolment, what it must not be, what the controller lacks, and who else could
+-- write. Names begin with @ where a value is bound.
+
+-- name: identity
+-- Of any database. Empty where the login may not see a row of sys.database_recovery_status: unreadable, never changed.
+SELECT
+    CONVERT(nvarchar(36), (SELECT database_guid FROM sys.database_recovery_status WHERE database_id = 1)) AS instance_guid,
+    DB_NAME() AS database_name,
+    CONVERT(nvarchar(11), DB_ID()) AS database_id,
+    CONVERT(nvarchar(36), own.database_guid) AS database_guid,
+    CONVERT(nvarchar(36), own.recovery_fork_guid) AS recovery_fork_guid,
+    CONVERT(nvarchar(128), DATABASEPROPERTYEX(DB_NAME(), N'Collation')) AS collation_name,
+    CONVERT(int, SERVERPROPERTY(N'EngineEdition')) AS engine_edition,
+    CONVERT(int, SERVERPROPERTY(N'ProductMajorVersion')) AS major_version,
+    CONVERT(int, CASE WHEN OBJECT_ID(N'dpone_gate.enrolment', N'U') IS NULL THEN 0 ELSE 1 END) AS enrolled
+FROM (VALUES (1)) AS one_row (one)
+LEFT JOIN sys.database_recovery_status AS own ON own.database_id = DB_ID();
+
+-- name: marker
+-- Of an enrolled one: whose it is, and which life of it was enrolled.
+SELECT LOWER(CONVERT(nvarchar(36), service_id)), LOWER(CONVERT(nvarchar(36), enrolment_id)),
+    LOWER(CONVERT(nvarchar(36), authority_id)), authority_incarnation, family, mark, control_database,
+    CONVERT(nvarchar(11), database_id), CONVERT(nvarchar(36), database_guid),
+    CONVERT(nvarchar(36), recovery_fork_guid), collation_name
+FROM dpone_gate.enrolment;
+
+-- name: features
+-- What the database or the instance must not be, each as (reason, what it is about, what was found).
+SELECT found.reason, found.subject, found.found
+FROM sys.databases AS d
+CROSS APPLY (
+    SELECT N'database_contained', N'database ' + d.name, N'containment ' + d.containment_desc WHERE d.containment <> 0
+    UNION ALL
+    SELECT N'database_trustworthy', N'database ' + d.name, N'TRUSTWORTHY ON' WHERE d.is_trustworthy_on = 1
+    UNION ALL
+    SELECT N'ownership_chaining', N'database ' + d.name, N'DB_CHAINING ON' WHERE d.is_db_chaining_on = 1
+    UNION ALL
+    SELECT N'availability_group', N'database ' + d.name, N'a replica of an availability group' WHERE d.replica_id IS NOT NULL
+    UNION ALL
+    SELECT N'database_delayed_durability', N'database ' + d.name, N'DELAYED_DURABILITY ' + d.delayed_durability_desc
+    WHERE d.delayed_durability = 2
+    UNION ALL
+    SELECT N'database_read_only', N'database ' + d.name, N'READ_ONLY' WHERE d.is_read_only = 1
+    UNION ALL
+    SELECT N'database_restricted', N'database ' + d.name, d.user_access_desc + N', ' + d.state_desc
+    WHERE d.user_access <> 0 OR d.state <> 0
+    UNION ALL
+    SELECT N'database_compatibility', N'database ' + d.name, N'compatibility level ' + CONVERT(nvarchar(11), d.compatibility_level)
+    WHERE d.compatibility_level < 150
+    UNION ALL
+    SELECT N'database_replicated', N'database ' + d.name, N'published, subscribed, merge-published or a distributor'
+    WHERE d.is_published = 1 OR d.is_subscribed = 1 OR d.is_merge_published = 1 OR d.is_distributor = 1
+    UNION ALL
+    SELECT N'database_change_data_capture', N'database ' + d.name, N'change data capture' WHERE d.is_cdc_enabled = 1
+) AS found (reason, subject, found)
+WHERE d.database_id = DB_ID()
+UNION ALL
+SELECT N'ownership_chaining', N'the instance', N'cross db ownership chaining = 1'
+FROM sys.configurations WHERE name = N'cross db ownership chaining' AND CONVERT(int, value_in_use) <> 0
+UNION ALL
+SELECT N'database_mirrored', N'database ' + DB_NAME(), N'mirroring ' + mirroring_state_desc
+FROM sys.database_mirroring WHERE database_id = DB_ID() AND mirroring_guid IS NOT NULL
+UNION ALL
+SELECT N'linked_server_for_everybody', N'linked server ' + s.name, N'a mapping for every local login'
+FROM sys.servers AS s JOIN sys.linked_logins AS l ON l.server_id = s.server_id
+WHERE s.is_linked = 1 AND l.local_principal_id = 0 AND (l.uses_self_credential = 1 OR l.remote_name IS NOT NULL)
+UNION ALL
+SELECT N'service_queue', N'queue ' + SCHEMA_NAME(q.schema_id) + N'.' + q.name, N'a queue with an activation procedure'
+FROM sys.service_queues AS q WHERE q.is_ms_shipped = 0 AND q.is_activation_enabled = 1
+UNION ALL
+SELECT N'impersonation_granted', N'principal ' + p.name, N'IMPERSONATE granted to ' + g.name
+FROM sys.database_permissions AS dp
+JOIN sys.database_principals AS p ON p.principal_id = dp.major_id
+JOIN sys.database_principals AS g ON g.principal_id = dp.grantee_principal_id
+WHERE dp.class = 4 AND dp.type = N'IM' AND dp.state IN (N'G', N'W')
+UNION ALL
+SELECT N'authority_on_another_instance', N'control database ' + e.control_database, N'no such database on this instance'
+FROM dpone_gate.enrolment AS e WHERE DB_ID(e.control_database) IS NULL
+UNION ALL
+SELECT N'definition_trigger', N'trigger ' + t.name, N'a DDL trigger of the database that is not ours'
+FROM sys.triggers AS t WHERE t.parent_class = 0 AND t.is_disabled = 0 AND t.name NOT LIKE N'dpone[_]%'
+ORDER BY 1, 2;
+
+-- name: shortcomings
+-- What the controller lacks, in words, one row each. A right that is missing makes lists shorter without an error.
+SELECT N'login ' + SUSER_SNAME() + N' lacks ' + asked.right_name
+FROM (VALUES
+    (N'VIEW DEFINITION on the database', HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'VIEW DEFINITION')),
+    (N'SELECT on dpone_receipt.receipt', HAS_PERMS_BY_NAME(N'dpone_receipt.receipt', N'OBJECT', N'SELECT')),
+    (N'UPDATE of the mark on dpone_gate.enrolment',
+        HAS_PERMS_BY_NAME(N'dpone_gate.enrolment', N'OBJECT', N'UPDATE', N'mark', N'COLUMN')),
+    (N'ALTER ANY USER on the database', HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'ALTER ANY USER')),
+    (N'VIEW ANY DEFINITION on the server', HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION')),
+    (N'VIEW SERVER STATE, or from 2022 VIEW SERVER PERFORMANCE STATE', CASE
+        WHEN HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER STATE') = 1 THEN 1
+        ELSE HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER PERFORMANCE STATE') END),
+    (N'ALTER ANY LOGIN on the server', HAS_PERMS_BY_NAME(NULL, NULL, N'ALTER ANY LOGIN')),
+    (N'ALTER ANY CONNECTION on the server', HAS_PERMS_BY_NAME(NULL, NULL, N'ALTER ANY CONNECTION'))
+) AS asked (right_name, held)
+WHERE COALESCE(asked.held, 0) <> 1
+UNION ALL
+SELECT N'login ' + SUSER_SNAME() + N' may not hand out role ' + m.writer_role
+FROM dpone_gate.managed_schema AS m
+WHERE COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(m.writer_role), N'ROLE', N'ALTER'), 0) <> 1
+UNION ALL
+SELECT N'schema ' + m.schema_name + N' or role ' + m.writer_role + N' was made anew since it was enrolled'
+FROM dpone_gate.managed_schema AS m
+LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id
+LEFT JOIN sys.database_principals AS r ON r.name = m.writer_role AND r.principal_id = m.writer_id
+WHERE s.schema_id IS NULL OR r.principal_id IS NULL;
+
+-- name: other_writers
+-- Who could write a managed schema and is neither an issued login, a writer role, the controller nor dbo: each with why.
+-- Windows logins and groups are principals like any other; a role's rights are its members'.
+WITH ours AS (
+    SELECT principal_id FROM sys.database_principals
+    WHERE SUBSTRING(sid, 1, 6) = 0x64706F6E6501 OR name = N'dbo' OR principal_id = DATABASE_PRINCIPAL_ID()
+        OR name IN (SELECT writer_role FROM dpone_gate.managed_schema)
+), managed AS (
+    SELECT s.schema_id, s.name, s.principal_id FROM sys.schemas AS s
+    JOIN dpone_gate.managed_schema AS m ON m.schema_id = s.schema_id
+), granted AS (
+    SELECT dp.grantee_principal_id AS principal_id, dp.permission_name + N' on the database' COLLATE DATABASE_DEFAULT AS why
+    FROM sys.database_permissions AS dp
+    WHERE dp.class = 0 AND dp.state IN (N'G', N'W') AND dp.permission_name IN (
+        N'INSERT', N'UPDATE', N'DELETE', N'ALTER', N'CONTROL', N'ALTER ANY SCHEMA', N'ALTER ANY USER', N'ALTER ANY ROLE',
+        N'TAKE OWNERSHIP', N'ALTER ANY DATABASE DDL TRIGGER', N'ALTER ANY ASSEMBLY', N'ALTER ANY SECURITY POLICY',
+        N'ALTER ANY MASK', N'ALTER ANY APPLICATION ROLE', N'EXECUTE', N'REFERENCES')
+    UNION ALL
+    SELECT dp.grantee_principal_id, dp.permission_name + N' on schema ' + managed.name
+    FROM sys.database_permissions AS dp JOIN managed ON dp.class = 3 AND dp.major_id = managed.schema_id
+    WHERE dp.state IN (N'G', N'W') AND dp.permission_name NOT IN (N'SELECT', N'VIEW DEFINITION', N'VIEW CHANGE TRACKING')
+    UNION ALL
+    SELECT dp.grantee_principal_id, dp.permission_name + N' on ' + managed.name + N'.' + o.name
+    FROM sys.database_permissions AS dp
+    JOIN sys.objects AS o ON dp.class = 1 AND dp.major_id = o.object_id
+    JOIN managed ON managed.schema_id = o.schema_id
+    WHERE dp.state IN (N'G', N'W') AND dp.permission_name NOT IN (N'SELECT', N'VIEW DEFINITION', N'VIEW CHANGE TRACKING')
+    UNION ALL
+    SELECT managed.principal_id, N'owns schema ' + managed.name FROM managed
+    UNION ALL
+    SELECT o.principal_id, N'owns ' + managed.name + N'.' + o.name
+    FROM sys.objects AS o JOIN managed ON managed.schema_id = o.schema_id WHERE o.principal_id IS NOT NULL
+    UNION ALL
+    SELECT principal_id, N'is the fixed role ' + name FROM sys.database_principals
+    WHERE name IN (N'db_owner', N'db_datawriter', N'db_ddladmin', N'db_securityadmin', N'db_accessadmin')
+    UNION ALL
+    SELECT principal_id, N'is the writer role ' + name FROM sys.database_principals
+    WHERE name IN (SELECT writer_role FROM dpone_gate.managed_schema)
+), holders AS (
+    SELECT principal_id, CONVERT(nvarchar(2000), why) AS why, 0 AS depth FROM granted
+    UNION ALL
+    SELECT rm.member_principal_id, CONVERT(nvarchar(2000), h.why + N', through role ' + USER_NAME(rm.role_principal_id)), h.depth + 1
+    FROM holders AS h JOIN sys.database_role_members AS rm ON rm.role_principal_id = h.principal_id
+    WHERE h.depth < 20
+)
+SELECT DISTINCT p.type_desc + N' ' + p.name + N': ' + h.why COLLATE DATABASE_DEFAULT
+FROM holders AS h JOIN sys.database_principals AS p ON p.principal_id = h.principal_id
+WHERE h.principal_id NOT IN (SELECT principal_id FROM ours)
+    AND NOT (p.is_fixed_role = 1)
+    AND NOT (p.type = N'R' AND p.principal_id <> 0 AND NOT EXISTS (
+        SELECT 1 FROM sys.database_role_members AS rm WHERE rm.role_principal_id = p.principal_id) AND h.depth > 0)
+ORDER BY 1;
+
+-- name: managed_schemas
+-- The schemas that issued logins may write, with their writer roles, if both are still the ones that were enrolled.
+SELECT m.schema_name, m.writer_role,
+    CONVERT(int, CASE WHEN s.schema_id IS NOT NULL AND r.principal_id IS NOT NULL THEN 1 ELSE 0 END) AS intact
+FROM dpone_gate.managed_schema AS m
+LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id
+LEFT JOIN sys.database_principals AS r ON r.name = m.writer_role AND r.principal_id = m.writer_id
+ORDER BY m.schema_name;
+
+-- name: raise_mark
+-- Only upwards.
+UPDATE dpone_gate.enrolment SET mark = @mark WHERE mark < @mark;
+
+-- name: attempts_with_receipt
+-- Of one occurrence, in the order in which they were published.
+SELECT LOWER(CONVERT(nvarchar(64), attempt_id, 2)) FROM dpone_receipt.receipt
+WHERE occurrence_id = @occurrence_id ORDER BY sequence;
