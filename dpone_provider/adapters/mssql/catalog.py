@@ -10,7 +10,7 @@ from dpone_provider.adapters.mssql import enrolment, observation
 from dpone_provider.adapters.mssql.enrolment import STATEMENTS
 from dpone_provider.adapters.mssql.errors import ERRORS, unreadable
 from dpone_provider.adapters.mssql.observation import Blocked
-from dpone_provider.adapters.mssql.server import Server
+from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
 from dpone_provider.application.ports.time import Deadline
@@ -30,6 +30,7 @@ class MssqlCatalog:
     """Reads through the controller's login, or a source's identity through the binding's. Never a dirty read."""
 
     server: Server
+    control_database: str = CONTROL_DATABASE
 
     def incarnation(self) -> Incarnation | Refused | Unknown:
         """Read the instance's and the database's identity."""
@@ -37,7 +38,7 @@ class MssqlCatalog:
 
     def enrolment(self) -> Enrolment | Refused | Unknown:
         """Read marker, features, gate, rights and other writers."""
-        return self._ask("enrolment", enrolment.enrolment)
+        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_database))
 
     def observe(
         self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline

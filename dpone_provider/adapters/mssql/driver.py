@@ -1,4 +1,4 @@
-"""pyodbc and Microsoft's ODBC driver: found once per process, pooling off before the first connection is made.
+"""The drivers, pyodbc, mssql-python and Microsoft's own, found once per process, pooling off before any connection.
 
 The driver manager keeps pooled sessions open after ``close()``: a gate would then never be seen empty. pyodbc reads its
 flag once, when it makes its ODBC environment; listing the drivers makes that.
@@ -45,6 +45,24 @@ def pyodbc() -> ModuleType:
             else "pip install 'airflow-provider-dpone[mssql]'",
         )
     )
+
+
+@cache
+def mssql_python() -> ModuleType:
+    """Return mssql-python, which moves Arrow, without pooling.
+
+    Raises:
+        DponeError: Refused ``odbc_driver_missing``.
+    """
+    try:
+        import mssql_python as module
+    except (ImportError, RuntimeError) as error:
+        missing = str(error)
+    else:
+        module.pooling(enabled=False)
+        found: ModuleType = module
+        return found
+    unwind(_missing(missing, "pip install 'airflow-provider-dpone[mssql]', and Debian's packages libltdl7, libkrb5-3"))
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from dpone_provider.adapters.mssql import features, gate_definition
+from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
@@ -48,7 +49,6 @@ class Marker:
     authority_incarnation: str
     family: str
     mark: int
-    control_database: str
     facts: Facts
 
 
@@ -76,8 +76,8 @@ def identity(session: Session) -> Identity:
 
 def marker(session: Session) -> Marker:
     """Read the marker of an enrolled database."""
-    service, enrolment_id, authority, incarnation_, family, mark, control, database_id, guid, fork, collation = (
-        session.row(STATEMENTS["marker"])
+    service, enrolment_id, authority, incarnation_, family, mark, database_id, guid, fork, collation = session.row(
+        STATEMENTS["marker"]
     )
     return Marker(
         service_id=service,
@@ -86,7 +86,6 @@ def marker(session: Session) -> Marker:
         authority_incarnation=incarnation_,
         family=family,
         mark=mark,
-        control_database=control,
         facts={
             "collation_name": collation,
             "database_guid": guid.lower(),
@@ -141,7 +140,7 @@ def _incarnation(session: Session) -> Incarnation:
     return Incarnation(Service(EngineKind.MSSQL, service), found.database, tuple(sorted(facts.items())))
 
 
-def enrolment(session: Session) -> Enrolment | Refused | Unknown:
+def enrolment(session: Session, control: str) -> Enrolment | Refused | Unknown:
     """Read the marker, what the database must not be, the gate, the rights needed and who else could write."""
     who = incarnation(session)
     if not isinstance(who, Incarnation):
@@ -150,15 +149,17 @@ def enrolment(session: Session) -> Enrolment | Refused | Unknown:
     if "enrolment_id" not in dict(who.facts):
         return _not_enrolled(subject)
     enrolled = marker(session)
-    feature = features.refusal_of(session.rows(STATEMENTS["features"]))
+    feature = features.refusal_of(session.rows(STATEMENTS["features"])) or _authority_elsewhere(
+        session, subject, enrolled, control
+    )
     if feature is not None:
         return feature
-    installed = gate_definition.installed(session, enrolled.control_database)
-    problems = gate_definition.problems(installed)
+    installed = gate_definition.installed(session, control)
+    problems = [*gate_definition.problems(session, control), *gate_definition.missing(installed)]
     if problems:
-        found, allowed = "; ".join(problems), "the gate as shipped, enabled"
+        found, allowed = "; ".join(problems), "the gate as installed, enabled"
         return refuse("gate_not_guarding", subject, found=found, allowed=allowed, next_command=VERIFY)
-    lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"])]
+    lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"], {"control": control})]
     if lacks:
         allowed = "an enrolment as 040 leaves it"
         return refuse("enrolment_incomplete", subject, found="; ".join(lacks), allowed=allowed, next_command=VERIFY)
@@ -171,6 +172,23 @@ def enrolment(session: Session) -> Enrolment | Refused | Unknown:
         managed_schemas=tuple(name for name, _, intact in session.rows(STATEMENTS["managed_schemas"]) if intact),
         gate_digest=gate_definition.digest(installed),
         other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"])),
+    )
+
+
+def _authority_elsewhere(session: Session, subject: str, enrolled: Marker, control: str) -> Refused | None:
+    (here,) = session.row(STATEMENTS["authority_here"], {"control": control})
+    found = "no such database on this instance"
+    if here:
+        (service,) = session.row(filled(STATEMENTS["authority_service"], control=identifier(control)))
+        found = f"the gate of service {service}"
+        if service == enrolled.service_id:
+            return None
+    return refuse(
+        "authority_on_another_instance",
+        f"control database {control} of {subject}",
+        found=found,
+        allowed=f"the control database of service {enrolled.service_id}, on the target's own instance",
+        next_command="enrol the database with an authority on its own instance",
     )
 
 

@@ -12,17 +12,25 @@ SELECT
     CONVERT(nvarchar(128), DATABASEPROPERTYEX(DB_NAME(), N'Collation')) AS collation_name,
     CONVERT(int, SERVERPROPERTY(N'EngineEdition')) AS engine_edition,
     CONVERT(int, SERVERPROPERTY(N'ProductMajorVersion')) AS major_version,
-    CONVERT(int, CASE WHEN OBJECT_ID(N'dpone_gate.enrolment', N'U') IS NULL THEN 0 ELSE 1 END) AS enrolled
+    CONVERT(int, CASE WHEN OBJECT_ID(N'dpone_receipt.enrolment', N'U') IS NULL THEN 0 ELSE 1 END) AS enrolled
 FROM (VALUES (1)) AS one_row (one)
 LEFT JOIN sys.database_recovery_status AS own ON own.database_id = DB_ID();
 
 -- name: marker
 -- Of an enrolled one: whose it is, and which life of it was enrolled.
 SELECT LOWER(CONVERT(nvarchar(36), service_id)), LOWER(CONVERT(nvarchar(36), enrolment_id)),
-    LOWER(CONVERT(nvarchar(36), authority_id)), authority_incarnation, family, mark, control_database,
+    LOWER(CONVERT(nvarchar(36), authority_id)), authority_incarnation, family, mark,
     CONVERT(nvarchar(11), database_id), CONVERT(nvarchar(36), database_guid),
     CONVERT(nvarchar(36), recovery_fork_guid), collation_name
-FROM dpone_gate.enrolment;
+FROM dpone_receipt.enrolment;
+
+-- name: authority_here
+-- Whether the control database is on this instance. The fence is called inside the target's transaction.
+SELECT CONVERT(int, CASE WHEN DB_ID(@control) IS NULL THEN 0 ELSE 1 END);
+
+-- name: authority_service
+-- The instance for which the control database was made.
+SELECT LOWER(CONVERT(nvarchar(36), service_id)) FROM {control}.dpone_gate.service;
 
 -- name: features
 -- What the database or the instance must not be, each as (reason, what it is about, what was found).
@@ -74,9 +82,6 @@ JOIN sys.database_principals AS p ON p.principal_id = dp.major_id
 JOIN sys.database_principals AS g ON g.principal_id = dp.grantee_principal_id
 WHERE dp.class = 4 AND dp.type = N'IM' AND dp.state IN (N'G', N'W')
 UNION ALL
-SELECT N'authority_on_another_instance', N'control database ' + e.control_database, N'no such database on this instance'
-FROM dpone_gate.enrolment AS e WHERE DB_ID(e.control_database) IS NULL
-UNION ALL
 SELECT N'definition_trigger', N'trigger ' + t.name, N'a DDL trigger of the database that is not ours'
 FROM sys.triggers AS t WHERE t.parent_class = 0 AND t.is_disabled = 0 AND t.name NOT LIKE N'dpone[_]%'
 ORDER BY 1, 2;
@@ -87,93 +92,43 @@ SELECT N'login ' + SUSER_SNAME() + N' lacks ' + asked.right_name
 FROM (VALUES
     (N'VIEW DEFINITION on the database', HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'VIEW DEFINITION')),
     (N'SELECT on dpone_receipt.receipt', HAS_PERMS_BY_NAME(N'dpone_receipt.receipt', N'OBJECT', N'SELECT')),
-    (N'UPDATE of the mark on dpone_gate.enrolment',
-        HAS_PERMS_BY_NAME(N'dpone_gate.enrolment', N'OBJECT', N'UPDATE', N'mark', N'COLUMN')),
-    (N'ALTER ANY USER on the database', HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'ALTER ANY USER')),
-    (N'VIEW ANY DEFINITION on the server', HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION')),
-    (N'VIEW SERVER STATE, or from 2022 VIEW SERVER PERFORMANCE STATE', CASE
-        WHEN HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER STATE') = 1 THEN 1
-        ELSE HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER PERFORMANCE STATE') END),
-    (N'ALTER ANY LOGIN on the server', HAS_PERMS_BY_NAME(NULL, NULL, N'ALTER ANY LOGIN')),
-    (N'ALTER ANY CONNECTION on the server', HAS_PERMS_BY_NAME(NULL, NULL, N'ALTER ANY CONNECTION'))
+    (N'UPDATE of the mark on dpone_receipt.enrolment',
+        HAS_PERMS_BY_NAME(N'dpone_receipt.enrolment', N'OBJECT', N'UPDATE', N'mark', N'COLUMN')),
+    (N'SELECT on sys.sql_expression_dependencies', HAS_PERMS_BY_NAME(N'sys.sql_expression_dependencies', N'OBJECT', N'SELECT')),
+    (N'VIEW ANY DEFINITION on the server, without which other writers are not seen',
+        HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION'))
 ) AS asked (right_name, held)
 WHERE COALESCE(asked.held, 0) <> 1
 UNION ALL
-SELECT N'login ' + SUSER_SNAME() + N' may not hand out role ' + m.writer_role
-FROM dpone_gate.managed_schema AS m
-WHERE COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(m.writer_role), N'ROLE', N'ALTER'), 0) <> 1
+SELECT N'login ' + SUSER_SNAME() + N' may not call dpone_gate.' + called.name
+FROM (VALUES (N'issue_login'), (N'read_login'), (N'list_logins'), (N'observe_login'), (N'disable_login'), (N'end_session'),
+    (N'collect_login')) AS called (name)
+WHERE COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(@control) + N'.dpone_gate.' + called.name, N'OBJECT', N'EXECUTE'), 0) <> 1
 UNION ALL
-SELECT N'schema ' + m.schema_name + N' or role ' + m.writer_role + N' was made anew since it was enrolled'
-FROM dpone_gate.managed_schema AS m
-LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id
+SELECT N'schema ' + m.schema_name + N', its owner or role ' + m.writer_role + N' was made anew since it was enrolled'
+FROM dpone_receipt.managed_schema AS m
+LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id AND s.principal_id = m.owner_id
 LEFT JOIN sys.database_principals AS r ON r.name = m.writer_role AND r.principal_id = m.writer_id
 WHERE s.schema_id IS NULL OR r.principal_id IS NULL;
 
 -- name: other_writers
--- Who could write a managed schema and is neither an issued login, a writer role, the controller nor dbo: each with why.
--- Windows logins and groups are principals like any other; a role's rights are its members'.
-WITH ours AS (
-    SELECT principal_id FROM sys.database_principals
-    WHERE SUBSTRING(sid, 1, 6) = 0x64706F6E6501 OR name = N'dbo' OR principal_id = DATABASE_PRINCIPAL_ID()
-        OR name IN (SELECT writer_role FROM dpone_gate.managed_schema)
-), managed AS (
-    SELECT s.schema_id, s.name, s.principal_id FROM sys.schemas AS s
-    JOIN dpone_gate.managed_schema AS m ON m.schema_id = s.schema_id
-), granted AS (
-    SELECT dp.grantee_principal_id AS principal_id, dp.permission_name + N' on the database' COLLATE DATABASE_DEFAULT AS why
-    FROM sys.database_permissions AS dp
-    WHERE dp.class = 0 AND dp.state IN (N'G', N'W') AND dp.permission_name IN (
-        N'INSERT', N'UPDATE', N'DELETE', N'ALTER', N'CONTROL', N'ALTER ANY SCHEMA', N'ALTER ANY USER', N'ALTER ANY ROLE',
-        N'TAKE OWNERSHIP', N'ALTER ANY DATABASE DDL TRIGGER', N'ALTER ANY ASSEMBLY', N'ALTER ANY SECURITY POLICY',
-        N'ALTER ANY MASK', N'ALTER ANY APPLICATION ROLE', N'EXECUTE', N'REFERENCES')
-    UNION ALL
-    SELECT dp.grantee_principal_id, dp.permission_name + N' on schema ' + managed.name
-    FROM sys.database_permissions AS dp JOIN managed ON dp.class = 3 AND dp.major_id = managed.schema_id
-    WHERE dp.state IN (N'G', N'W') AND dp.permission_name NOT IN (N'SELECT', N'VIEW DEFINITION', N'VIEW CHANGE TRACKING')
-    UNION ALL
-    SELECT dp.grantee_principal_id, dp.permission_name + N' on ' + managed.name + N'.' + o.name
-    FROM sys.database_permissions AS dp
-    JOIN sys.objects AS o ON dp.class = 1 AND dp.major_id = o.object_id
-    JOIN managed ON managed.schema_id = o.schema_id
-    WHERE dp.state IN (N'G', N'W') AND dp.permission_name NOT IN (N'SELECT', N'VIEW DEFINITION', N'VIEW CHANGE TRACKING')
-    UNION ALL
-    SELECT managed.principal_id, N'owns schema ' + managed.name FROM managed
-    UNION ALL
-    SELECT o.principal_id, N'owns ' + managed.name + N'.' + o.name
-    FROM sys.objects AS o JOIN managed ON managed.schema_id = o.schema_id WHERE o.principal_id IS NOT NULL
-    UNION ALL
-    SELECT principal_id, N'is the fixed role ' + name FROM sys.database_principals
-    WHERE name IN (N'db_owner', N'db_datawriter', N'db_ddladmin', N'db_securityadmin', N'db_accessadmin')
-    UNION ALL
-    SELECT principal_id, N'is the writer role ' + name FROM sys.database_principals
-    WHERE name IN (SELECT writer_role FROM dpone_gate.managed_schema)
-), holders AS (
-    SELECT principal_id, CONVERT(nvarchar(2000), why) AS why, 0 AS depth FROM granted
-    UNION ALL
-    SELECT rm.member_principal_id, CONVERT(nvarchar(2000), h.why + N', through role ' + USER_NAME(rm.role_principal_id)), h.depth + 1
-    FROM holders AS h JOIN sys.database_role_members AS rm ON rm.role_principal_id = h.principal_id
-    WHERE h.depth < 20
-)
-SELECT DISTINCT p.type_desc + N' ' + p.name + N': ' + h.why COLLATE DATABASE_DEFAULT
-FROM holders AS h JOIN sys.database_principals AS p ON p.principal_id = h.principal_id
-WHERE h.principal_id NOT IN (SELECT principal_id FROM ours)
-    AND NOT (p.is_fixed_role = 1)
-    AND NOT (p.type = N'R' AND p.principal_id <> 0 AND NOT EXISTS (
-        SELECT 1 FROM sys.database_role_members AS rm WHERE rm.role_principal_id = p.principal_id) AND h.depth > 0)
-ORDER BY 1;
+-- Who could write a managed schema and is neither ours nor a trusted administrator: each with why. Windows logins and
+-- groups are principals like any other.
+SELECT DISTINCT LOWER(REPLACE(kind, N'_', N' ')) + N' ' + principal + N': ' + why FROM dpone_receipt.writers
+WHERE counts = N'writer' ORDER BY 1;
 
 -- name: managed_schemas
 -- The schemas that issued logins may write, with their writer roles, if both are still the ones that were enrolled.
 SELECT m.schema_name, m.writer_role,
     CONVERT(int, CASE WHEN s.schema_id IS NOT NULL AND r.principal_id IS NOT NULL THEN 1 ELSE 0 END) AS intact
-FROM dpone_gate.managed_schema AS m
-LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id
+FROM dpone_receipt.managed_schema AS m
+LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id AND s.principal_id = m.owner_id
 LEFT JOIN sys.database_principals AS r ON r.name = m.writer_role AND r.principal_id = m.writer_id
 ORDER BY m.schema_name;
 
 -- name: raise_mark
 -- Only upwards.
-UPDATE dpone_gate.enrolment SET mark = @mark WHERE mark < @mark;
+UPDATE dpone_receipt.enrolment SET mark = @mark WHERE mark < @mark;
 
 -- name: attempts_with_receipt
 -- Of one occurrence, in the order in which they were published.

@@ -107,12 +107,6 @@ def _impersonation(subject: str, found: str) -> Refused:
     return refuse("impersonation_granted", subject, found=found, allowed=allowed, next_command=way)
 
 
-def _elsewhere(subject: str, found: str) -> Refused:
-    allowed = "the control database on the same instance: the fence is called inside the target's transaction"
-    way = "enrol the database with an authority on its own instance"
-    return refuse("authority_on_another_instance", subject, found=found, allowed=allowed, next_command=way)
-
-
 def _definition_trigger(subject: str, found: str) -> Refused:
     way = "DISABLE TRIGGER … ON DATABASE, or choose another database" + THEN
     allowed = "no DDL trigger but ours: it could change or refuse what an attempt creates"
@@ -135,7 +129,6 @@ _MAKERS: Final[Mapping[str, Callable[[str, str], Refused]]] = MappingProxyType(
         "linked_server_for_everybody": _linked,
         "service_queue": _queue,
         "impersonation_granted": _impersonation,
-        "authority_on_another_instance": _elsewhere,
         "definition_trigger": _definition_trigger,
     }
 )

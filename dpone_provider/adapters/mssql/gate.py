@@ -1,29 +1,32 @@
-"""The login gate: one login per attempt, with a tagged SID, created with READY in the ledger's own transaction."""
+"""The login gate: one login per attempt, with a tagged SID, created with READY in the ledger's own transaction.
+
+The controller has no right over logins by itself: it calls procedures of the control database that have them.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from dpone_provider.adapters.mssql import gate_definition, logins
-from dpone_provider.adapters.mssql.closing import LoginSession, UnderWay, Watch
+from dpone_provider.adapters.mssql import logins
+from dpone_provider.adapters.mssql.closing import LoginSession, Poll, Watch
 from dpone_provider.adapters.mssql.errors import (
     ERRORS,
     AnswerLost,
-    Meaning,
     MssqlError,
     ServerError,
     unanswered,
     unreadable,
 )
-from dpone_provider.adapters.mssql.names import Fragment, binary, filled, identifier, literal
+from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.parameters import Parameters
-from dpone_provider.adapters.mssql.server import Kept, Server
-from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Kept, Server
+from dpone_provider.adapters.mssql.session import Row, Session
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
 from dpone_provider.documents.canonical import canonical_bytes
@@ -34,6 +37,24 @@ from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("gate.sql"))
 CLOSE_AGAIN: Final = "dpone recover --attempt ID (it continues where closing stopped)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Hand:
+    """A session of the target with the control database's name: what the procedures are called through."""
+
+    own: Session
+    control: str
+    target: str
+
+    def rows(self, name: str, principal: Principal, **more: str | int) -> list[Row]:
+        """Call a procedure of the control database about one login; one that gives no result gives no rows."""
+        statement = STATEMENTS[name]
+        given: dict[str, str | int | bytes] = {"sid": logins.sid_bytes(principal.sid), **more}
+        if "@target = @target" in statement:
+            given["target"] = self.target
+        results = self.own.results(filled(statement, control=identifier(self.control)), given)
+        return results[0] if results else []
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +69,7 @@ class MssqlGate:
     server: Server
     service_id: ServiceId
     entropy: Entropy
+    control_database: str = CONTROL_DATABASE
     call_seconds: float = 10.0
     _kept: Kept = field(init=False)
     _watches: dict[str, Watch] = field(default_factory=dict, init=False)
@@ -76,15 +98,20 @@ class MssqlGate:
         if ledger is None:
             return _not_created(principal, "a handle that is no open transaction of the ledger on SQL Server")
         secret = self.entropy.secret()
+        asked: Parameters = {
+            "name": principal.name,
+            "sid": logins.sid_bytes(principal.sid),
+            "verifier": logins.password_hash(secret, secrets.token_bytes(logins.SALT_BYTES)),
+            "target": self.server.endpoint.database,
+            "schemas": json.dumps(list(plan.writer_schemas)),
+        }
         try:
-            found = self._hindrances(ledger, principal, plan)
-            if not found:
-                self._create(ledger, principal, plan, secret)
+            ledger.run(STATEMENTS["issue"], asked)
         except AnswerLost as error:
             return unanswered(error, f"login {principal.name}", next_command=CLOSE_AGAIN)
         except ERRORS as error:
             return _not_created(principal, error)
-        return _not_created(principal, "; ".join(found)) if found else secret
+        return secret
 
     def enable(self, principal: Principal) -> None:
         """Do nothing: READY, committed with the login, lets it in."""
@@ -93,31 +120,28 @@ class MssqlGate:
         """Read the login on a fresh connection."""
         try:
             with self.server.session("dpone gate: read back", self.call_seconds) as fresh:
-                rows = fresh.rows(STATEMENTS["read_back"], {"sid": logins.sid_bytes(principal.sid)})
+                rows = self._hand(fresh).rows("read_back", principal)
         except ERRORS as error:
             return unreadable(error, f"login {principal.name}")
         if not rows:
             return PrincipalObservation(principal=principal, exists=False, can_login=False, server_id="", grants=())
-        ((_, disabled, roles),) = rows
+        ((_, disabled, _, roles),) = rows
         return PrincipalObservation(
             principal=principal,
             exists=True,
             can_login=not disabled,
             server_id=principal.sid,
-            grants=tuple(one["role"] for one in _listed(roles)),
+            grants=tuple(one["name"] for one in json.loads(roles or "[]")),
         )
 
     def disable(self, principal: Principal, deadline: Deadline) -> Unknown | None:
         """Disable the login, alone, and read that back by its SID; one that does not exist is as good as disabled."""
         self._watches.pop(principal.name, None)
         self._sessions.pop(principal.name, None)
-        sid = {"sid": logins.sid_bytes(principal.sid)}
         try:
-            with self._kept.use(deadline.remaining()) as own:
-                for name, disabled, _ in own.rows(STATEMENTS["read_back"], sid):
-                    if not disabled:
-                        own.run(filled(STATEMENTS["disable"], login=identifier(name)))
-                left = [name for name, disabled, _ in own.rows(STATEMENTS["read_back"], sid) if not disabled]
+            with self._closing(deadline.remaining()) as hand:
+                hand.rows("disable", principal)
+                left = [row for row in hand.rows("read_back", principal) if not row[1]]
         except ERRORS as error:
             return self._not_disabled(principal, error)
         return self._not_disabled(principal, "a login that is still enabled") if left else None
@@ -125,25 +149,22 @@ class MssqlGate:
     def observe(self, principal: Principal) -> SessionObservation | Unknown:
         """Poll once."""
         watch = self._watches.get(principal.name, Watch())
-        asked: Parameters = {
-            "sid": logins.sid_bytes(principal.sid),
-            "transactions": json.dumps(sorted(watch.transactions)),
-        }
         try:
-            with self._kept.use(self.call_seconds) as own:
-                disabled, sees, *lists = own.row(STATEMENTS["poll"], asked)
+            with self._closing(self.call_seconds) as hand:
+                remembered = json.dumps(sorted(watch.transactions))
+                poll = Poll.of(hand.rows("poll", principal, remembered=remembered))
         except ERRORS as error:
             return unreadable(error, f"sessions of login {principal.name}")
-        return self._observed(principal, watch, can_login=disabled == 0, sees=bool(sees), lists=lists)
+        self._sessions[principal.name] = poll.sessions
+        self._watches[principal.name], half_open = watch.after(poll)
+        return _observation(principal, poll, half_open)
 
     def end_sessions(self, principal: Principal) -> Unknown | None:
-        """End the sessions of the last poll that are still the same, each in a batch of its own, outside of a
-        transaction."""
-        sid = logins.sid_bytes(principal.sid)
+        """End the sessions of the last poll that are still the same, each in a batch of its own."""
         try:
-            with self._kept.use(self.call_seconds) as own:
+            with self._closing(self.call_seconds) as hand:
                 for one in self._sessions.get(principal.name, ()):
-                    _end(own, one, sid)
+                    hand.rows("end_session", principal, session=one.session, began=one.began)
         except ERRORS as error:
             return unanswered(error, f"sessions of login {principal.name}", next_command=CLOSE_AGAIN)
         return None
@@ -151,81 +172,30 @@ class MssqlGate:
     def collect(self, principal: Principal) -> Unknown | None:
         """Drop the users, then the login."""
         try:
-            with self._kept.use(self.call_seconds) as own:
-                return _collected(own, principal)
+            with self._closing(self.call_seconds) as hand:
+                hand.rows("collect", principal)
         except ERRORS as error:
             return unanswered(error, f"login {principal.name}", next_command="dpone recover")
         finally:
             self._kept.close()
+        return None
 
     def principals(self) -> tuple[str, ...] | Unknown:
         """List the logins of the instance whose SID carries our tag."""
         try:
-            with self._kept.use(self.call_seconds) as own:
-                return tuple(name for (name,) in own.rows(STATEMENTS["principals"]))
+            with self._closing(self.call_seconds) as hand:
+                rows = hand.own.rows(filled(STATEMENTS["principals"], control=identifier(hand.control)))
         except ERRORS as error:
             return unreadable(error, f"logins of service {self.service_id}")
+        return tuple(name for name, *_ in rows)
 
-    def _hindrances(self, ledger: Session, principal: Principal, plan: GrantPlan) -> tuple[str, ...]:
-        target = identifier(self.server.endpoint.database)
-        rows = ledger.rows(
-            filled(STATEMENTS["hindrances"], target=target),
-            {"sid": logins.sid_bytes(principal.sid), "name": principal.name, "schemas": _json(plan.writer_schemas)},
-        )
-        altered = gate_definition.problems(gate_definition.installed_in_control(ledger))
-        return (*(text for (text,) in rows), *altered)
+    def _hand(self, own: Session) -> _Hand:
+        return _Hand(own, self.control_database, self.server.endpoint.database)
 
-    def _create(self, ledger: Session, principal: Principal, plan: GrantPlan, secret: Secret) -> None:
-        login, target = identifier(principal.name), identifier(self.server.endpoint.database)
-        writers = [
-            role
-            for (role,) in ledger.rows(
-                filled(STATEMENTS["writer_roles"], target=target), {"schemas": _json(plan.writer_schemas)}
-            )
-        ]
-        hashed = binary(logins.password_hash(secret, secrets.token_bytes(logins.SALT_BYTES)))
-        sid = binary(logins.sid_bytes(principal.sid))
-        ledger.run(filled(STATEMENTS["create_login"], login=login, hash=hashed, sid=sid, target=target))
-        ledger.run(filled(STATEMENTS["create_user"], login=login))
-        _elsewhere(ledger, target, filled(STATEMENTS["create_target_user"], login=login))
-        for writer in writers:
-            _elsewhere(ledger, target, filled(STATEMENTS["join"], login=login, writer=identifier(writer)))
-
-    def _observed(
-        self, principal: Principal, watch: Watch, *, can_login: bool, sees: bool, lists: Sequence[str | None]
-    ) -> SessionObservation:
-        said_sessions, said_half_open, said_remembered, said_unattributed = map(_listed, lists)
-        sessions = tuple(_session(one) for one in said_sessions)
-        under_way = [UnderWay(one["session"], one.get("connected", "")) for one in said_half_open]
-        self._sessions[principal.name] = sessions
-        half_open = ["the login is not disabled", *map(str, under_way)]
-        if not can_login:
-            self._watches[principal.name], counting = watch.after(under_way, sessions)
-            half_open = [str(one) for one in counting]
-        transactions = (
-            *(f"transaction {one.transaction} of session {one.session}" for one in sessions if one.transaction),
-            *(f"transaction {one['transaction']} that a session of it had opened" for one in said_remembered),
-            *(
-                f"a lock ({_lock(one)}) of session {one['session']}, which nobody can attribute"
-                for one in said_unattributed
-            ),
-        )
-        evidence = {
-            "sid": principal.sid,
-            "can_login": can_login,
-            "sees_all": sees,
-            "sessions": [str(one) for one in sessions],
-            "half_open": half_open,
-            "transactions": list(transactions),
-        }
-        return SessionObservation(
-            principal=principal,
-            sessions=tuple(map(str, sessions)),
-            half_open=tuple(half_open),
-            transactions=transactions,
-            blind=not sees,
-            evidence_digest=digest_of(canonical_bytes(evidence)),
-        )
+    @contextmanager
+    def _closing(self, seconds: float) -> Iterator[_Hand]:
+        with self._kept.use(seconds) as own:
+            yield self._hand(own)
 
     def _not_disabled(self, principal: Principal, error: MssqlError | str) -> Unknown:
         holders: list[str] = []
@@ -244,57 +214,23 @@ class MssqlGate:
         )
 
 
-def _elsewhere(ledger: Session, database: Fragment, text: Fragment) -> None:
-    ledger.run(filled(STATEMENTS["elsewhere"], database=database, text=literal(text)))
-
-
-def _end(own: Session, one: LoginSession, sid: bytes) -> None:
-    statement = filled(STATEMENTS["end_session"], number=Fragment(str(int(one.session))))
-    try:
-        own.run(statement, {"began": one.began, "sid": sid})
-    except ServerError as error:
-        if error.meaning is not Meaning.SESSION_GONE:
-            raise
-
-
-def _collected(own: Session, principal: Principal) -> Unknown | None:
-    sid = logins.sid_bytes(principal.sid)
-    login = identifier(principal.name)
-    drop_user = filled(STATEMENTS["drop_user"], login=login, name=literal(principal.name), sid=binary(sid))
-    (control,) = own.row(STATEMENTS["control_database"])
-    own.run(drop_user)
-    _elsewhere(own, identifier(control), drop_user)
-    rows = own.rows(STATEMENTS["read_back"], {"sid": sid})
-    for name, *_ in rows:
-        own.run(filled(STATEMENTS["drop_login"], login=identifier(name)))
-    return None
-
-
-def _session(said: Mapping[str, Any]) -> LoginSession:
-    return LoginSession(
-        session=said["session"],
-        began=said["began"],
-        status=said.get("status", ""),
-        program=said.get("program", ""),
-        host=said.get("host", ""),
-        transaction=said.get("transaction"),
-        command=said.get("command", ""),
-        percent=said.get("percent", 0),
+def _observation(principal: Principal, poll: Poll, half_open: tuple[str, ...]) -> SessionObservation:
+    evidence = {
+        "sid": principal.sid,
+        "enabled": poll.enabled,
+        "sees_all": poll.sees_all,
+        "sessions": [str(one) for one in poll.sessions],
+        "half_open": list(half_open),
+        "transactions": list(poll.transactions),
+    }
+    return SessionObservation(
+        principal=principal,
+        sessions=tuple(map(str, poll.sessions)),
+        half_open=half_open,
+        transactions=poll.transactions,
+        blind=not poll.sees_all,
+        evidence_digest=digest_of(canonical_bytes(evidence)),
     )
-
-
-def _lock(said: Mapping[str, Any]) -> str:
-    return f"{said.get('mode')} on {str(said.get('type')).lower()} in {said.get('database')}"
-
-
-def _listed(text: str | None) -> list[Mapping[str, Any]]:
-    """Return what FOR JSON gave; of no rows it gives NULL."""
-    found: list[Mapping[str, Any]] = json.loads(text) if text else []
-    return found
-
-
-def _json(names: Sequence[str]) -> str:
-    return json.dumps(list(names))
 
 
 def _not_created(principal: Principal, found: object) -> Failed:

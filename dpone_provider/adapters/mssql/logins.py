@@ -26,8 +26,8 @@ def new_sid() -> bytes:
 
 
 def sid_text(sid: bytes) -> str:
-    """Return a SID as the ledger keeps it: as the server writes binary values as text, ``0x`` and upper-case digits."""
-    return "0x" + sid.hex().upper()
+    """Return a SID as the ledger keeps it: as CONVERT(…, 2) of the server writes it, in lower case."""
+    return sid.hex()
 
 
 def sid_bytes(text: str) -> bytes:
@@ -36,7 +36,7 @@ def sid_bytes(text: str) -> bytes:
     Raises:
         ValueError: it is not one of ours.
     """
-    found = bytes.fromhex(text.removeprefix("0x"))
+    found = bytes.fromhex(text)
     if len(found) != SID_BYTES or not found.startswith(TAG):
         raise ValueError("a SID of ours has 16 bytes and begins with the tag")
     return found

@@ -38,8 +38,15 @@ def observe(
     except ServerError as error:
         if not error.timed_out:
             raise
-    blockers = tuple(text for (text,) in session.rows(STATEMENTS["blockers"]))
-    return Blocked(blockers or ("a holder that is gone by now",))
+    return Blocked(_blockers(session))
+
+
+def _blockers(session: Session) -> tuple[str, ...]:
+    try:
+        found = tuple(text for (text,) in session.rows(STATEMENTS["blockers"]))
+    except ServerError as error:
+        return (f"a holder that this login may not see ({error})",)
+    return found or ("a holder that is gone by now",)
 
 
 def _observe(

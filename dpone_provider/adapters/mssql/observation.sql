@@ -22,19 +22,20 @@ ORDER BY candidate.place;
 
 -- name: objects
 -- Whatever has a candidate's name, under the database's collation, or one that differs in case only: all kinds of objects
--- share one set of names in a schema. A column of its own owner means that somebody gave the object away.
+-- share one set of names in a schema. In a managed schema only issued logins create, and what they create belongs to the
+-- schema's owner; an object with an owner of its own was given away by somebody else.
 WITH given AS (
     SELECT DISTINCT schema_name COLLATE DATABASE_DEFAULT AS schema_name, relation_name COLLATE DATABASE_DEFAULT AS relation_name
     FROM OPENJSON(@names) WITH (schema_name nvarchar(128) '$.s', relation_name nvarchar(128) '$.n')
 )
 SELECT DISTINCT s.name, o.name, RTRIM(o.type) COLLATE DATABASE_DEFAULT, o.object_id, USER_NAME(COALESCE(o.principal_id, s.principal_id)),
-    CONVERT(int, CASE WHEN o.principal_id IS NULL AND m.schema_id IS NOT NULL THEN 1 ELSE 0 END) AS made_by_writers,
+    CONVERT(int, CASE WHEN o.principal_id IS NULL AND s.principal_id = m.owner_id THEN 1 ELSE 0 END) AS made_by_writers,
     o.type_desc COLLATE DATABASE_DEFAULT
 FROM given
 JOIN sys.schemas AS s ON s.name = given.schema_name
 JOIN sys.objects AS o ON o.schema_id = s.schema_id
     AND (o.name = given.relation_name OR LOWER(o.name) = LOWER(given.relation_name))
-LEFT JOIN dpone_gate.managed_schema AS m ON m.schema_id = s.schema_id AND m.schema_name = s.name
+LEFT JOIN dpone_receipt.managed_schema AS m ON m.schema_id = s.schema_id AND m.schema_name = s.name
 ORDER BY 1, 2, 4;
 
 -- name: dependants

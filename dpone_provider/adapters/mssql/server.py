@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.domain.connection import Endpoint
+
+CONTROL_DATABASE: Final = "dpone_control"
+"""The control database's name, where nobody chose another."""
 
 
 class Kept(Protocol):

@@ -1,0 +1,182 @@
+"""Schema actions as SQL Server's statements: exactly one action, one or more statements, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, assert_never
+
+from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, listed, literal, qualified
+from dpone_provider.adapters.mssql.types import sql_type
+from dpone_provider.domain.identity import Relation
+from dpone_provider.domain.outcomes import DponeError, refuse
+from dpone_provider.domain.schema.actions import (
+    Action,
+    AddColumn,
+    AddForeignKey,
+    AddPrimaryKey,
+    CreateIndex,
+    CreateTable,
+    DropColumn,
+    DropForeignKey,
+    DropIndex,
+    DropPrimaryKey,
+    RelaxNullability,
+    RenameColumn,
+    SetColumnComment,
+    SetTableComment,
+    WidenType,
+)
+from dpone_provider.domain.schema.tables import Column, ForeignKey, Index, Table
+from dpone_provider.domain.schema.types import LogicalType
+from dpone_provider.sql_files import load
+
+STATEMENTS: Final = load(Path(__file__).with_name("ddl.sql"))
+
+
+def statements(relation: Relation, action: Action) -> tuple[Fragment, ...]:
+    """Compile an action on ``relation``.
+
+    Raises:
+        DponeError: Refused for a type that SQL Server would not give back; the rules refuse it before.
+    """
+    return tuple(_statements(relation, action))
+
+
+def staging_table(declared: Table, staged: Relation) -> Fragment:
+    """Compile the staging table: the declared columns with their types and NOT NULL, and nothing else."""
+    columns = _columns(declared.relation, declared.columns)
+    return filled(STATEMENTS["create_table"], table=qualified(staged), definitions=columns)
+
+
+def _statements(relation: Relation, action: Action) -> Iterator[Fragment]:
+    table = qualified(relation)
+    match action:
+        case CreateTable(table=created):
+            yield from _create(created)
+        case DropForeignKey(name=name):
+            yield filled(STATEMENTS["drop_constraint"], table=table, name=identifier(name))
+        case DropIndex(name=name):
+            yield filled(STATEMENTS["drop_index"], table=table, name=identifier(name))
+        case DropPrimaryKey(name=name):
+            yield filled(STATEMENTS["drop_constraint"], table=table, name=identifier(name or f"{relation.name}_pkey"))
+        case RenameColumn(old_name=old, new_name=new):
+            label = literal(f"{table}.{identifier(old)}")
+            yield filled(STATEMENTS["rename_column"], label=label, new_text=literal(new))
+        case DropColumn(name=name):
+            yield filled(STATEMENTS["drop_column"], table=table, column=identifier(name))
+        case WidenType(column=column, new_type=new_type, nullable=nullable):
+            yield _altered(relation, column, new_type, "NULL" if nullable else "NOT NULL")
+        case RelaxNullability(column=column, type=type_by_then):
+            yield _altered(relation, column, type_by_then, "NULL")
+        case AddColumn(column=added):
+            definition = _column(relation, added)
+            yield filled(STATEMENTS["add_column"], table=table, definitions=definition)
+            yield from _comment_on_column(relation, added)
+        case AddPrimaryKey(columns=columns):
+            yield filled(STATEMENTS["add_primary_key"], table=table, columns=listed(columns))
+        case CreateIndex(index=index):
+            yield _index(relation, index)
+        case AddForeignKey(foreign_key=key):
+            yield _foreign_key(relation, key)
+        case SetTableComment(comment=comment):
+            yield _table_comment(relation, comment)
+        case SetColumnComment(column=column, comment=comment):
+            yield _column_comment(relation, column, comment)
+        case _:
+            assert_never(action)
+
+
+def _altered(relation: Relation, column: str, new_type: LogicalType, nullability: str) -> Fragment:
+    """``ALTER COLUMN`` says type and nullability together."""
+    return filled(
+        STATEMENTS["alter_column"],
+        table=qualified(relation),
+        column=identifier(column),
+        type=_type(relation, column, new_type),
+        nullability=Fragment(nullability),
+    )
+
+
+def _create(declared: Table) -> Iterator[Fragment]:
+    relation = declared.relation
+    parts = [_columns(relation, declared.columns)]
+    if declared.primary_key:
+        parts.append(Fragment(f"PRIMARY KEY ({listed(declared.primary_key)})"))
+    yield filled(STATEMENTS["create_table"], table=qualified(relation), definitions=joined(parts))
+    for index in declared.indexes:
+        yield _index(relation, index)
+    for key in declared.foreign_keys:
+        yield _foreign_key(relation, key)
+    if declared.comment:
+        yield _table_comment(relation, declared.comment)
+    for column in declared.columns:
+        yield from _comment_on_column(relation, column)
+
+
+def _columns(relation: Relation, columns: tuple[Column, ...]) -> Fragment:
+    return joined(_column(relation, column) for column in columns)
+
+
+def _column(relation: Relation, column: Column) -> Fragment:
+    type_ = _type(relation, column.name, column.type)
+    return Fragment(f"{identifier(column.name)} {type_} {'NULL' if column.nullable else 'NOT NULL'}")
+
+
+def _type(relation: Relation, column: str, logical: LogicalType) -> Fragment:
+    text = sql_type(logical)
+    if text is None:
+        raise DponeError(
+            refuse(
+                "lossy_type",
+                f"column {column!r} of table {relation}",
+                found=logical,
+                allowed="a type that SQL Server gives back as it was declared",
+                next_command="declare another type, then dpone compile",
+            )
+        )
+    return Fragment(text)  # a closed set of texts, with numbers in them
+
+
+def _index(relation: Relation, index: Index) -> Fragment:
+    kind = "create_unique_index" if index.unique else "create_index"
+    return filled(
+        STATEMENTS[kind], name=identifier(index.name), table=qualified(relation), columns=listed(index.columns)
+    )
+
+
+def _foreign_key(relation: Relation, key: ForeignKey) -> Fragment:
+    return filled(
+        STATEMENTS["add_foreign_key"],
+        table=qualified(relation),
+        name=identifier(key.name),
+        columns=listed(key.columns),
+        other=qualified(key.references),
+        other_columns=listed(key.referenced_columns),
+    )
+
+
+def _comment_on_column(relation: Relation, column: Column) -> Iterator[Fragment]:
+    if column.comment:
+        yield _column_comment(relation, column.name, column.comment)
+
+
+def _column_comment(relation: Relation, column: str, comment: str) -> Fragment:
+    return filled(
+        STATEMENTS["comment_on_column"],
+        label=literal(qualified(relation)),
+        schema_text=literal(relation.schema),
+        table_text=literal(relation.name),
+        column_text=literal(column),
+        comment=literal(comment),
+    )
+
+
+def _table_comment(relation: Relation, comment: str) -> Fragment:
+    return filled(
+        STATEMENTS["comment_on_table"],
+        label=literal(qualified(relation)),
+        schema_text=literal(relation.schema),
+        table_text=literal(relation.name),
+        comment=literal(comment),
+    )
