@@ -37,6 +37,8 @@ from dpone_provider.domain.schema.types import (
 SCALED_DIGITS: Final = 18
 """Every number of so many digits fits into 64 bits."""
 _MICROSECOND_DIGITS: Final = 6
+_STYLES: Final = {Timestamp: ", 126", TimestampTz: ", 127"}
+"""How ISO 8601 is said to CONVERT: without a zone, and with one."""
 _NANOSECOND_DAYS: Final = ("1677-09-22", "2262-04-11")
 """The days between which nanoseconds from 1970 fit into 64 bits, whole days only."""
 
@@ -68,8 +70,6 @@ class ColumnRead:
                 return array.cast(pa.int32()).cast(pa.date32())
             case Time() | Timestamp() | TimestampTz():
                 return array.cast(pa.int64()).cast(arrow_type(logical))
-            case Boolean() if pa.types.is_integer(array.type):
-                return array.cast(pa.bool_())
             case _:
                 return array
 
@@ -96,7 +96,8 @@ def staged_value(column: Column, name: Fragment) -> Fragment:
     """Return the expression that gives a staged column's value in the target's type."""
     if not is_staged_as_text(column.type):
         return name
-    return Fragment(f"CONVERT({sql_type(column.type)}, {name}{'' if isinstance(column.type, Uuid) else ', 126'})")
+    style = _STYLES.get(type(column.type), '')
+    return Fragment(f"CONVERT({sql_type(column.type)}, {name}{style})")
 
 
 def _value(name: Fragment, found: EngineColumn) -> Fragment:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, listed, literal, qualified
+from dpone_provider.adapters.mssql.staged_values import staged_type
 from dpone_provider.adapters.mssql.types import sql_type
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, refuse
@@ -44,8 +45,8 @@ def statements(relation: Relation, action: Action) -> tuple[Fragment, ...]:
 
 
 def staging_table(declared: Table, staged: Relation) -> Fragment:
-    """Compile the staging table: the declared columns with their types and NOT NULL, and nothing else."""
-    columns = _columns(declared.relation, declared.columns)
+    """Compile the staging table: the declared columns and NOT NULL, and nothing else; some values stand as text."""
+    columns = joined(_defined(column, staged_type(column.type), declared.relation) for column in declared.columns)
     return filled(STATEMENTS["create_table"], table=qualified(staged), definitions=columns)
 
 
@@ -80,7 +81,7 @@ def _statements(relation: Relation, action: Action) -> Iterator[Fragment]:
         case AddForeignKey(foreign_key=key):
             yield _foreign_key(relation, key)
         case SetTableComment(comment=comment):
-            yield _table_comment(relation, comment)
+            yield table_comment(relation, comment)
         case SetColumnComment(column=column, comment=comment):
             yield _column_comment(relation, column, comment)
         case _:
@@ -109,7 +110,7 @@ def _create(declared: Table) -> Iterator[Fragment]:
     for key in declared.foreign_keys:
         yield _foreign_key(relation, key)
     if declared.comment:
-        yield _table_comment(relation, declared.comment)
+        yield table_comment(relation, declared.comment)
     for column in declared.columns:
         yield from _comment_on_column(relation, column)
 
@@ -119,12 +120,19 @@ def _columns(relation: Relation, columns: tuple[Column, ...]) -> Fragment:
 
 
 def _column(relation: Relation, column: Column) -> Fragment:
-    type_ = _type(relation, column.name, column.type)
+    return _defined(column, sql_type(column.type), relation)
+
+
+def _defined(column: Column, text: str | None, relation: Relation) -> Fragment:
+    type_ = _known(text, relation, column.name, column.type)
     return Fragment(f"{identifier(column.name)} {type_} {'NULL' if column.nullable else 'NOT NULL'}")
 
 
 def _type(relation: Relation, column: str, logical: LogicalType) -> Fragment:
-    text = sql_type(logical)
+    return _known(sql_type(logical), relation, column, logical)
+
+
+def _known(text: str | None, relation: Relation, column: str, logical: LogicalType) -> Fragment:
     if text is None:
         raise DponeError(
             refuse(
@@ -172,7 +180,8 @@ def _column_comment(relation: Relation, column: str, comment: str) -> Fragment:
     )
 
 
-def _table_comment(relation: Relation, comment: str) -> Fragment:
+def table_comment(relation: Relation, comment: str) -> Fragment:
+    """Compile what a table is called for people, or, for a staging table, whose it is."""
     return filled(
         STATEMENTS["comment_on_table"],
         label=literal(qualified(relation)),
