@@ -12,15 +12,12 @@ from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.adapters.workspace.disk import DiskWorkspace
 from dpone_provider.application.compile import CompilePorts
 from dpone_provider.assembly.services import RegistryServices
-from dpone_provider.assembly.settings import CONTROL_SCHEMA
 
 
 def compile_ports(dbt_python: Path | None) -> CompilePorts:
     """Return the ports of ``dpone compile`` and ``dpone release``; dbt's interpreter is found when not given."""
     clock = SystemClock()
-    services = RegistryServices(
-        credentials=ReferencedCredentials(), entropy=SystemEntropy(), clock=clock, control_schema=CONTROL_SCHEMA
-    )
+    services = RegistryServices(credentials=ReferencedCredentials(), entropy=SystemEntropy(), clock=clock)
     return CompilePorts(
         files=DiskWorkspace(), dbt=DbtChildCompiler(GuardedChildren(), clock, dbt_python), schemas=services
     )

@@ -12,8 +12,9 @@ from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ledger.calls import settled
-from dpone_provider.application.ports.catalog import Enrolment, PhysicalCatalog
+from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.assembly.engines import ENGINES, ControlNames
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.domain.connection import Endpoint, TlsMode
@@ -54,7 +55,8 @@ def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
     """
     from dpone_provider.adapters.clickhouse.enrolment import STAGING_DATABASE
 
-    catalog, at = _catalog(login, control_schema), login.endpoint
+    at = login.endpoint
+    catalog = ENGINES[at.kind].catalog(login, ControlNames(schema=control_schema, database=control_schema))
     incarnation = settled(catalog.incarnation())
     enrolment = catalog.enrolment()
     database: dict[str, Any] = {"facts": dict(incarnation.facts)}
@@ -85,7 +87,7 @@ def require_clickhouse(login: Login) -> None:
                 "enrolled_by_scripts",
                 str(login.endpoint),
                 found=f"a database of kind {login.endpoint.kind}",
-                allowed="a ClickHouse database; a PostgreSQL one is enrolled by its superuser, with scripts",
+                allowed="a ClickHouse database; an SQL database is enrolled by its administrator, with scripts",
                 next_command="dpone control render 040_enrol_target.sql",
             )
         )
@@ -107,26 +109,3 @@ def enrol_clickhouse(login: Login, authority: Authority) -> None:
         database=login.endpoint.database,
     )
     settled(enrol(ClickHouseServer(endpoint=login.endpoint, credential=login.credential), order))
-
-
-def _catalog(login: Login, control_schema: str) -> PhysicalCatalog:
-    match login.endpoint.kind:
-        case EngineKind.CLICKHOUSE:
-            from dpone_provider.adapters.clickhouse.catalog import ClickHouseCatalog
-            from dpone_provider.adapters.clickhouse.session import ClickHouseServer
-
-            return ClickHouseCatalog(ClickHouseServer(endpoint=login.endpoint, credential=login.credential))
-        case EngineKind.POSTGRES:
-            from dpone_provider.adapters.postgres.catalog import PostgresCatalog
-
-            return PostgresCatalog(login.endpoint, login.credential, control_schema)
-        case EngineKind.MSSQL:
-            unwind(
-                refuse(
-                    "engine_without_adapter",
-                    str(login.endpoint),
-                    found="SQL Server",
-                    allowed="PostgreSQL or ClickHouse in this version",
-                    next_command="name a credential of a supported engine",
-                )
-            )

@@ -34,6 +34,7 @@ from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
 from dpone_provider.application.status import EnvironmentStatus, environment_status
 from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
+from dpone_provider.assembly.engines import ControlNames, control_names
 from dpone_provider.assembly.gates import EnvironmentGates
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.refusals import no_pointer, no_workload, not_one_attempt
@@ -77,6 +78,7 @@ class Runtime:
     entropy: Entropy
     told: Told
     gates: Mapping[ServiceId, LoginGate] = field(repr=False)
+    control: ControlNames = field(default_factory=ControlNames)
 
     # running
 
@@ -296,6 +298,7 @@ class Runtime:
             seconds=self.settings.times.execution,
             child_user=self.settings.child_user,
             told=self.told,
+            control_database=self.control.database,
         )
 
     def _unblocking(self) -> UnblockingLedger:
@@ -354,9 +357,8 @@ def runtime_of(settings: Settings, told: Told, task_instances: TaskInstances | N
     clock = SystemClock()
     at = authority_login(credentials, settings.authority_connection_ref)
     cache = FileDeploymentCache(settings.cache_root)
-    services = RegistryServices(
-        credentials=credentials, entropy=entropy, clock=clock, control_schema=settings.control_schema
-    )
+    control = control_names(at.endpoint, settings.control_schema)
+    services = RegistryServices(credentials=credentials, entropy=entropy, clock=clock, control=control)
     return Runtime(
         settings=settings,
         ledger=PostgresLedger(
@@ -375,6 +377,7 @@ def runtime_of(settings: Settings, told: Told, task_instances: TaskInstances | N
         entropy=entropy,
         told=told,
         gates=EnvironmentGates(cache, settings.environment, services),
+        control=control,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpone_provider.application.ports.tables import PublishJob, TargetBinding
+from dpone_provider.assembly.settings import CONTROL_SCHEMA
 from dpone_provider.documents.transfer_pack import TransferPackV1
 from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
 from dpone_provider.domain.identity import AttemptId, EngineKind, OccurrenceId, Relation, SlotId
@@ -31,7 +32,8 @@ class Login:
 class WorkerJob:
     """Everything that one transfer's worker needs.
 
-    ``source_facts`` pin the life of the source's database; ``seconds`` is the time that is left to it.
+    ``source_facts`` pin the life of the source's database; ``seconds`` is the time that is left to it;
+    ``control_database`` is where SQL Server's fence is.
     """
 
     pack: TransferPackV1
@@ -41,6 +43,7 @@ class WorkerJob:
     source_facts: Mapping[str, str]
     target: Login
     seconds: float
+    control_database: str = CONTROL_SCHEMA
 
     def to_line(self) -> Secret:
         """Return the one line that is sent, without its end; it holds secrets."""
@@ -70,6 +73,7 @@ class WorkerJob:
             source_facts=dict(said["source_facts"]),
             target=_login(said["target"]),
             seconds=float(said["seconds"]),
+            control_database=said["control_database"],
         )
 
     def _plain(self) -> dict[str, Any]:
@@ -91,6 +95,7 @@ class WorkerJob:
             "source_facts": dict(self.source_facts),
             "target": _plain_login(self.target),
             "seconds": self.seconds,
+            "control_database": self.control_database,
         }
 
 

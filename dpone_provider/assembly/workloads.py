@@ -22,6 +22,7 @@ from dpone_provider.application.standing import SourceStanding, TargetStanding
 from dpone_provider.application.transfer_workload import TransferWorkload
 from dpone_provider.assembly.reach import reader_login
 from dpone_provider.assembly.services import pinned_facts
+from dpone_provider.assembly.settings import CONTROL_SCHEMA
 from dpone_provider.assembly.worker_job import Login, WorkerJob
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
@@ -47,6 +48,7 @@ class WorkloadMaker:
     seconds: float
     child_user: int | None
     told: Told
+    control_database: str = CONTROL_SCHEMA
 
     def make(self, parent: Parent, workload_id: str, directory: Path) -> Workload:
         """Return the workload."""
@@ -70,6 +72,7 @@ class WorkloadMaker:
                 source_facts=pinned_facts(source),
                 target=Login(target.address, issued),
                 seconds=self.seconds,
+                control_database=self.control_database,
             ).to_line()
             return ChildCommand(
                 argv=(sys.executable, "-I", "-m", "dpone_provider.worker"),

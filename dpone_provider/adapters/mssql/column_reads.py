@@ -96,7 +96,7 @@ def staged_value(column: Column, name: Fragment) -> Fragment:
     """Return the expression that gives a staged column's value in the target's type."""
     if not is_staged_as_text(column.type):
         return name
-    style = _STYLES.get(type(column.type), '')
+    style = _STYLES.get(type(column.type), "")
     return Fragment(f"CONVERT({sql_type(column.type)}, {name}{style})")
 
 
