@@ -1,7 +1,8 @@
 """Rows as Arrow, both ways: the one place that knows the library which moves data (docs/decisions/0018).
 
 Its exceptions carry neither a native number nor a SQLSTATE, so nothing that must be decided by one is sent here: what
-fails while rows are read or staged has published nothing.
+fails while rows are read or staged has published nothing. It keeps the interpreter's lock while it waits for a server,
+so no thread beside it runs then: what bounds it is the statement's own time-out, and the worker's process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dpone_provider.adapters.mssql.connection_string import arrow_parts, connect
 from dpone_provider.adapters.mssql.errors import AnswerLost, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import qualified
 from dpone_provider.adapters.mssql.session import scrubbed
-from dpone_provider.adapters.mssql.sockets import Sockets, Watchdog
+from dpone_provider.adapters.mssql.sockets import require_listener
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import Relation
 
@@ -102,33 +103,29 @@ def _read(cursor: Any) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def arrow_session(endpoint: Endpoint, credential: Credential, *, seconds: float) -> Iterator[ArrowSession]:
-    """Open a new connection, and close it at the end. ``seconds`` bound every statement, and the whole.
+    """Open a new connection, and close it at the end. ``seconds`` bound every statement.
 
     Raises:
         AnswerLost: nobody answered, or the login was not let in: the driver does not tell them apart.
     """
     module = driver.mssql_python()
-    raw, sockets = _opened(module, endpoint, credential, seconds)
+    raw = _opened(module, endpoint, credential, seconds)
     try:
-        with Watchdog(sockets, seconds):
-            yield ArrowSession(raw, credential, module.Error)
+        yield ArrowSession(raw, credential, module.Error)
     finally:
-        try:
-            with suppress(module.Error):
-                raw.close()
-        finally:
-            sockets.close()
+        with suppress(module.Error):
+            raw.close()
 
 
-def _opened(module: Any, endpoint: Endpoint, credential: Credential, seconds: float) -> tuple[Any, Sockets]:
+def _opened(module: Any, endpoint: Endpoint, credential: Credential, seconds: float) -> Any:
     failure: MssqlError
     connecting = max(1, min(CONNECT_SECONDS, round(seconds)))
+    require_listener(endpoint.host, endpoint.port, connecting)
     try:
-        with Sockets.opened_to(endpoint.port) as sockets:
-            text = connection_string(arrow_parts(endpoint, credential))
-            raw = module.connect(text, autocommit=True, timeout=connecting)
-            raw.timeout = max(1, round(seconds))
-        return raw, sockets
+        text = connection_string(arrow_parts(endpoint, credential))
+        raw = module.connect(text, autocommit=True, timeout=connecting)
+        raw.timeout = max(1, round(seconds))
+        return raw
     except (module.Error, RuntimeError, ValueError) as error:
         words = " ".join(scrubbed(str(getattr(error, "ddbc_error", None) or error), credential).split())
         failure = AnswerLost(words)

@@ -19,7 +19,7 @@ from dpone_provider.adapters.mssql.diagnostics import told
 from dpone_provider.adapters.mssql.errors import AnswerLost, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import Fragment, filled
 from dpone_provider.adapters.mssql.parameters import Parameters, bound
-from dpone_provider.adapters.mssql.sockets import Sockets, Watchdog
+from dpone_provider.adapters.mssql.sockets import Sockets, Watchdog, require_listener
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.sql_files import load
 
@@ -238,6 +238,7 @@ def _drained(cursor: Cursor) -> list[list[Row]]:
 def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> tuple[Connection, Sockets]:
     parts = odbc_parts(endpoint, credential, driver=driver.driver_name(), purpose=purpose)
     failure: MssqlError
+    require_listener(endpoint.host, endpoint.port, seconds)
     try:
         with Sockets.opened_to(endpoint.port) as sockets:
             raw = driver.pyodbc().connect(connection_string(parts), autocommit=True, timeout=_whole(seconds))

@@ -15,10 +15,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from dpone_provider.adapters.mssql.errors import AnswerLost
+
 GRACE_SECONDS: Final = 2.0
 """Left to the driver's own time-out, in whole seconds, which gives a better answer."""
 _OPENING: Final = threading.Lock()
 _DESCRIPTORS: Final = Path("/proc/self/fd")
+
+
+def require_listener(host: str, port: int, seconds: float) -> None:
+    """Require that somebody listens there: the driver goes on trying until its time is up, however plain the refusal.
+
+    Raises:
+        AnswerLost: nobody does, or the name has no address.
+    """
+    failure: AnswerLost
+    try:
+        socket.create_connection((host, port), timeout=max(1.0, seconds)).close()
+        return
+    except OSError as error:
+        failure = AnswerLost(f"nobody listens at {host}:{port}: {error}")
+    raise failure
 
 
 class Sockets:

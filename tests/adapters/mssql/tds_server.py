@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 
 PRELOGIN, LOGIN, BATCH, RPC, ATTENTION, REPLY = 0x12, 0x10, 0x01, 0x03, 0x06, 0x04
 COLLATION = bytes.fromhex("0904d00034")
@@ -24,6 +25,8 @@ class Rows:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    kinds: Sequence[type] = ()
+    """The types of columns that have no value to tell them by."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,12 @@ class Silence:
 TYPE_INFO = Rows(("TYPE_NAME", "DATA_TYPE", "PRECISION"), [("nvarchar", -9, 4000)])
 """What pyodbc asks once: how long a text may be before it is sent as one of any length."""
 Answer = Rows | Error | Told | Cut | Silence
-Script = Callable[[str, Sequence[Cell]], Sequence[Answer]]
+Script = Callable[[str, Sequence[Cell], int], Sequence[Answer]]
+"""Answers a batch: its text, its values, and the number of the session that sent it."""
+Door = Callable[[str, str, int], Error | None]
+"""Lets a login in, or not: its name, its password, and the number that its session would have."""
+FIRST_SESSION = 51
+"""Lower numbers are the server's own."""
 
 
 @dataclass
@@ -66,19 +74,24 @@ class TdsServer:
 
     port: int
     script: Script
-    refuse: Error | None = None
+    door: Door
+    closed: Callable[[int], None]
     users: list[str] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)
     programs: list[str] = field(default_factory=list)
     batches: list[tuple[str, tuple[Cell, ...]]] = field(default_factory=list)
-    open_connections: int = 0
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    links: dict[int, socket.socket] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
 
-    def count(self, by: int) -> None:
-        """Note that a connection began or ended."""
-        with self.changed:
-            self.open_connections += by
-            self.changed.notify_all()
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open."""
+        return len(self.links)
+
+    def kill(self, session: int) -> None:
+        """End a session."""
+        with suppress(KeyError, OSError):
+            self.links[session].shutdown(socket.SHUT_RDWR)
 
     def sent(self) -> list[str]:
         """Return the texts of all batches."""
@@ -86,10 +99,16 @@ class TdsServer:
 
 
 @contextmanager
-def serving(script: Script, refuse: Error | None = None) -> Iterator[TdsServer]:
-    """Serve until the block ends."""
+def serving(
+    script: Script,
+    refuse: Error | None = None,
+    *,
+    door: Door | None = None,
+    closed: Callable[[int], None] = lambda session: None,
+) -> Iterator[TdsServer]:
+    """Serve until the block ends; ``closed`` is told of every session that has ended."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = TdsServer(listener.getsockname()[1], script, refuse)
+    server = TdsServer(listener.getsockname()[1], script, door or (lambda user, password, session: refuse), closed)
     links: list[socket.socket] = []
     threads: list[threading.Thread] = []
 
@@ -118,7 +137,8 @@ def serving(script: Script, refuse: Error | None = None) -> Iterator[TdsServer]:
 
 
 def _serve(server: TdsServer, link: socket.socket) -> None:
-    server.count(1)
+    session = next(server.numbers)
+    server.links[session] = link
     prepared: list[str] = []
     try:
         while True:
@@ -126,7 +146,7 @@ def _serve(server: TdsServer, link: socket.socket) -> None:
             if kind == PRELOGIN:
                 _send(link, _prelogin())
             elif kind == LOGIN:
-                _log_in(server, link, data)
+                _log_in(server, link, data, session)
             elif kind in (BATCH, RPC):
                 text, values, prepares = _batch(data) if kind == BATCH else _call(data, prepared)
                 answers: Sequence[Answer] = []
@@ -134,7 +154,7 @@ def _serve(server: TdsServer, link: socket.socket) -> None:
                     answers = [TYPE_INFO]
                 elif text is not None:
                     server.batches.append((text, tuple(values)))
-                    answers = server.script(text, values)
+                    answers = server.script(text, values, session)
                 if _answer(link, answers, prepares):
                     return
             elif kind == ATTENTION:
@@ -142,17 +162,19 @@ def _serve(server: TdsServer, link: socket.socket) -> None:
     except (OSError, EOFError):
         return
     finally:
+        server.closed(session)
+        del server.links[session]
         link.close()
-        server.count(-1)
 
 
-def _log_in(server: TdsServer, link: socket.socket, data: bytes) -> None:
+def _log_in(server: TdsServer, link: socket.socket, data: bytes, session: int) -> None:
     user, password, program = (_field(data, place) for place in (40, 44, 48))
     server.users.append(user.decode("utf-16-le"))
     server.programs.append(program.decode("utf-16-le"))
     server.passwords.append(bytes(_plain(one) for one in password).decode("utf-16-le"))
-    if server.refuse is not None:
-        _send(link, _error(server.refuse) + _done(0x0002))
+    refused = server.door(server.users[-1], server.passwords[-1], session)
+    if refused is not None:
+        _send(link, _error(refused) + _done(0x0002))
         raise EOFError
     name = "Microsoft SQL Server".encode("utf-16-le")
     acknowledged = b"\x01\x74\x00\x00\x04" + bytes([len(name) // 2]) + name + bytes([16, 0, 0x10, 0])
@@ -203,7 +225,7 @@ def _answer(link: socket.socket, answers: Sequence[Answer], prepares: bool) -> b
 
 
 def _rows(result: Rows) -> bytes:
-    kinds = [
+    kinds = result.kinds or [
         next((type(row[place]) for row in result.rows if row[place] is not None), str)
         for place in range(len(result.columns))
     ]

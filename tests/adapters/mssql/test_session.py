@@ -22,7 +22,7 @@ NUMBERS = Rows(("number",), [(1,), (2,)])
 def always(*answers: Answer, to: str = "ask") -> Script:
     """Return a script that answers one batch, and everything else with nothing."""
 
-    def script(text: str, values: Sequence[Cell]) -> Sequence[Answer]:
+    def script(text: str, values: Sequence[Cell], session: int) -> Sequence[Answer]:
         return answers if to in text else ()
 
     return script
@@ -166,7 +166,7 @@ def test_a_kept_session_is_used_again_and_replaced_when_it_broke() -> None:
 def test_a_transaction_is_rolled_back_when_its_block_fails() -> None:
     states = {"XACT_STATE())": [Rows(("state",), [(0,)])], "ask": [Error(547, "A constraint.")]}
 
-    def script(text: str, values: Sequence[Cell]) -> Sequence[Answer]:
+    def script(text: str, values: Sequence[Cell], session: int) -> Sequence[Answer]:
         return next((answers for part, answers in states.items() if part in text), ())
 
     with serving(script) as server, server_at(server.port).session("dpone test", 5) as own:
