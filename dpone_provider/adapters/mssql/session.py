@@ -75,13 +75,17 @@ class Session:
 
     def rows(self, statement: str, parameters: Parameters | None = None) -> list[Row]:
         """Run a batch that gives one result."""
-        (only,) = self.results(statement, parameters)
-        return only
+        results = self.results(statement, parameters)
+        if len(results) != 1:
+            raise AnswerLost(f"{len(results)} results, where a batch gives one")
+        return results[0]
 
     def row(self, statement: str, parameters: Parameters | None = None) -> Row:
         """Run a batch that gives exactly one row."""
-        (only,) = self.rows(statement, parameters)
-        return only
+        rows = self.rows(statement, parameters)
+        if len(rows) != 1:
+            raise AnswerLost(f"{len(rows)} rows, where there is always one")
+        return rows[0]
 
     def run(self, statement: str, parameters: Parameters | None = None) -> None:
         """Run a batch; what it gives is read and let go."""

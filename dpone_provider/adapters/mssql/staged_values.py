@@ -26,7 +26,8 @@ _TICKS: Final = 10_000_000
 
 def staged_type(logical: LogicalType) -> str | None:
     """Return the type of a staging table's column, None where SQL Server has none that keeps the values."""
-    return TEXT_TYPE if is_staged_as_text(logical) else sql_type(logical)
+    own = sql_type(logical)
+    return TEXT_TYPE if own is not None and is_staged_as_text(logical) else own
 
 
 def staged_batch(batch: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
