@@ -44,7 +44,8 @@ def given() -> GivenServer | str:
             "SELECT CONVERT(nvarchar(400), @@VERSION), CONVERT(int, SERVERPROPERTY('EngineEdition'));"
         )
         (state,) = own.row(
-            "SELECT CONVERT(int, COALESCE(MAX(snapshot_isolation_state), 0)) FROM sys.databases WHERE database_id = DB_ID();"
+            "SELECT CONVERT(int, COALESCE(MAX(snapshot_isolation_state), 0)) FROM sys.databases"
+            " WHERE database_id = DB_ID();"
         )
     is_sql_server = product.startswith("Microsoft SQL Server") and edition in (2, 3, 4) and "Babelfish" not in product
     return GivenServer(server, product.splitlines()[0], is_sql_server, state == 1)
@@ -71,7 +72,8 @@ def schema(own: Session) -> Iterator[str]:
         yield name
     finally:
         tables = own.rows(
-            "SELECT t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.schema_id = t.schema_id WHERE s.name = @name;",
+            "SELECT t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.schema_id = t.schema_id"
+            " WHERE s.name = @name;",
             {"name": name},
         )
         for (table,) in tables:
