@@ -45,6 +45,7 @@ TRANSIENT_METADATA = (
 )
 TRANSIENT_OF_NODE = ("created_at", "root_path", "build_path", "compiled_path")
 """When a node was read, and where on this machine (seeds have an absolute path)."""
+ONE_SESSION = "ConnectRetryCount=0;Pooling=no;"
 OWN_PATHS: list[str] = []
 """The job's directories: true of this run only, so no message tells them."""
 STATUSES = {
@@ -260,12 +261,16 @@ def require_adapter(adapter: str) -> None:
 def forbid_pooling(adapter: str) -> None:
     """Make the ODBC environment without pooling before dbt-sqlserver asks for it: a pooled session outlives its close.
 
-    pyodbc reads the flag once, when it makes its environment, and listing the drivers makes it.
+    pyodbc reads the flag once, when it makes its environment, and listing the drivers makes it. The adapter also asks
+    for pooling and for lost connections to be replaced in the connection string: a session that was replaced has lost
+    its transaction and its settings without a word. Of a keyword that stands twice ODBC takes the first.
     """
     if adapter == "sqlserver":
         pyodbc: Any = import_module("pyodbc")
         pyodbc.pooling = False
         pyodbc.drivers()
+        connect = pyodbc.connect
+        pyodbc.connect = lambda text, *more, **named: connect(ONE_SESSION + text, *more, **named)
 
 
 def start_helper() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpone_provider.adapters.dbt.compiler import DbtChildCompiler
-from dpone_provider.adapters.dbt.interpreter import CHILD
+from dpone_provider.adapters.dbt.interpreter import CHILD, dbt_python
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.dbt import CompiledProject, DbtCompiler
@@ -184,11 +184,30 @@ def test_everything_that_no_footprint_shows_is_refused_at_once_and_by_name(
 
 def test_an_adapter_that_is_not_installed_is_refused_with_those_that_are(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", {"models/m.sql": "select 1 as n"})
-    compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
+    compiler = DbtChildCompiler(GuardedChildren(), SystemClock(), Path(sys.executable))
     outcome = refused(
         compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["*"]}), "dbt_adapter_missing"
     )
-    assert "dbt-postgres" in outcome.problem.found
+    assert "beside nothing" in outcome.problem.found
+
+
+def has_odbc() -> bool:
+    """Tell whether dbt's own environment can load pyodbc, which needs the system's driver manager."""
+    python = dbt_python({})
+    return (
+        isinstance(python, Path) and subprocess.run([python, "-I", "-c", "import pyodbc"], check=False).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
+def test_a_project_compiles_for_sql_server_without_any_connection(tmp_path: Path) -> None:
+    model = "select * from {{ ref('first') }}"
+    project = write_project(tmp_path / "p", {"models/first.sql": "select 1 as n", "models/second.sql": model})
+    compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
+    found = compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["+second"]})
+    assert isinstance(found, CompiledProject), found
+    assert found.selected["all"] == ("model.small.first", "model.small.second")
+    assert dict(found.adapter_versions)["dbt-sqlserver"].startswith("1.11.")
 
 
 def test_an_engine_without_an_adapter_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -34,7 +34,10 @@ def test_the_child_imports_nothing_but_the_standard_library_and_dbt() -> None:
 
 
 def test_sql_servers_driver_makes_its_environment_before_the_adapter_asks_for_pooling(tmp_path: Path) -> None:
-    (tmp_path / "pyodbc.py").write_text("pooling = True\nmade_with = []\ndef drivers(): made_with.append(pooling)\n")
+    (tmp_path / "pyodbc.py").write_text(
+        "pooling = True\nmade_with = []\ndef drivers(): made_with.append(pooling)\n"
+        "def connect(text, autocommit, timeout): return text, autocommit, timeout\n"
+    )
     program = """
 import runpy, sys
 sys.path.insert(0, sys.argv[2])
@@ -42,6 +45,10 @@ child = runpy.run_path(sys.argv[1], run_name="child")
 child["forbid_pooling"]("postgres")
 assert "pyodbc" not in sys.modules
 child["forbid_pooling"]("sqlserver")
-assert sys.modules["pyodbc"].made_with == [False]
+pyodbc = sys.modules["pyodbc"]
+assert pyodbc.made_with == [False]
+text, *rest = pyodbc.connect("DRIVER={d};PWD={x};Pooling=true;ConnectRetryCount=3", autocommit=True, timeout=9)
+assert text.startswith("ConnectRetryCount=0;Pooling=no;DRIVER={d};"), text
+assert rest == [True, 9]
 """
     subprocess.run([sys.executable, "-I", "-c", program, str(CHILD), str(tmp_path)], check=True)
