@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from dpone_provider.adapters.clickhouse.types import engine_type, normalised_column
+from dpone_provider.adapters.mssql import types as mssql_types
 from dpone_provider.adapters.postgres.types import sql_type
 from dpone_provider.columnar.arrow_types import arrow_type
 from dpone_provider.columnar.target_limits import CLICKHOUSE, MSSQL, POSTGRES, TargetLimits
@@ -22,7 +23,7 @@ SHOWN = (
 
 def types() -> str:
     """Return each logical type with its Arrow type, and the engine types in which a column of it is created."""
-    return table(("logical type", "Arrow", "PostgreSQL", "ClickHouse"), map(_row, SHOWN))
+    return table(("logical type", "Arrow", "PostgreSQL", "SQL Server", "ClickHouse"), map(_row, SHOWN))
 
 
 def limits() -> str:
@@ -59,12 +60,13 @@ def _day(number: int) -> str:
 def _row(text: str) -> tuple[str, ...]:
     logical = parse_logical_type(text)
     column = Column(name="c", type=logical, nullable=False)
-    postgres, clickhouse = sql_type(logical), engine_type(column)
+    postgres, mssql, clickhouse = sql_type(logical), mssql_types.sql_type(logical), engine_type(column)
     kept = normalised_column(column).type
     note = "" if kept == logical else f", observed again as {code(str(kept))}"
     return (
         code(text),
         code(str(arrow_type(logical))),
         code(postgres) if postgres else "refused",
+        code(mssql) if mssql else "refused",
         code(clickhouse) + note if isinstance(clickhouse, str) else "refused",
     )

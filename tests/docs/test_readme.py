@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 
-from dpone_provider.assembly import services
+from dpone_provider.assembly import reach
+from dpone_provider.assembly.engines import ENGINES
+from dpone_provider.domain.identity import EngineKind
 from tests.docs.pages import ROOT, Page
 
 README = Page(ROOT / "README.md")
@@ -32,9 +34,9 @@ def test_the_licence_is_the_one_declared() -> None:
 
 
 def test_what_it_says_of_sql_server_is_what_the_code_does() -> None:
-    assert "`engine_without_adapter`" in README.text
-    assert "engine_without_adapter" in (ROOT / str(services.__file__)).read_text(encoding="utf-8")
-    assert not (ROOT / "dpone_provider" / "adapters" / "mssql").exists(), "there is an adapter now: tell it"
+    assert "`authority_engine_unsupported`" in README.text
+    assert "authority_engine_unsupported" in (ROOT / str(reach.__file__)).read_text(encoding="utf-8")
+    assert EngineKind.MSSQL in ENGINES
 
 
 def test_the_capture_is_of_a_whole_run() -> None:
