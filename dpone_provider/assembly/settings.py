@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,10 @@ from dpone_provider.application.attempt import AttemptTimes
 from dpone_provider.domain.outcomes import Refused, refuse
 
 CONTROL_SCHEMA = "dpone_control"
+MOST_USERS = 2**32 - 1
+"""The last number stands for nobody's (chown(2))."""
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+"""As in the documents: safe in paths."""
 ALL_ENVIRONMENTS = "*"
 """In place of an environment's name, where a process serves every environment of one authority."""
 
@@ -62,14 +67,21 @@ class Settings:
                     return parsed
                 seconds[name.lower()] = parsed
         dbt = environ.get("DPONE_DBT_PYTHON")
+        environment = environ["DPONE_ENVIRONMENT"]
+        if not _NAME.fullmatch(environment):
+            return _invalid(
+                "DPONE_ENVIRONMENT", environment, "a name: a lower-case letter, then up to 62 of a-z 0-9 _ -"
+            )
         user = environ.get("DPONE_CHILD_USER")
+        if user and not (user.isascii() and user.isdecimal() and int(user) < MOST_USERS):
+            return _invalid("DPONE_CHILD_USER", user, f"the number of a user (uid), below {MOST_USERS}")
         return cls(
             cache_root=Path(environ["DPONE_CACHE_ROOT"]),
-            environment=environ["DPONE_ENVIRONMENT"],
+            environment=environment,
             authority_connection_ref=environ["DPONE_AUTHORITY_CONNECTION_REF"],
-            control_schema=environ.get("DPONE_CONTROL_SCHEMA", CONTROL_SCHEMA),
+            control_schema=environ.get("DPONE_CONTROL_SCHEMA") or CONTROL_SCHEMA,
             dbt_python=Path(dbt) if dbt else None,
-            child_user=int(user) if user and user.isdecimal() else None,
+            child_user=int(user) if user else None,
             times=AttemptTimes(**seconds),
         )
 
@@ -80,14 +92,18 @@ def _seconds(name: str, value: str) -> float | Refused:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 10**6:
-        return refuse(
-            "setting_invalid",
-            f"environment variable {name}",
-            found=repr(value),
-            allowed="seconds, more than 0 and fewer than 1,000,000",
-            next_command=f"set {name} to a number of seconds, or unset it",
-        )
+        return _invalid(name, value, "seconds, more than 0 and fewer than 1,000,000")
     return seconds
+
+
+def _invalid(name: str, value: str, allowed: str) -> Refused:
+    return refuse(
+        "setting_invalid",
+        f"setting {name}",
+        found=ascii(value[:100]),
+        allowed=allowed,
+        next_command=f"correct {name}, or the option of the same name",
+    )
 
 
 def _missing(names: list[str]) -> Refused:

@@ -10,14 +10,16 @@ import click
 
 from dpone_provider.application.promotion import PromotionOrder, PromotionPlan, PromotionReport
 from dpone_provider.cli.output import Output, format_option
-from dpone_provider.cli.reach import runtime
+from dpone_provider.cli.reach import SECONDS, runtime
 from dpone_provider.documents.desired_state import DesiredStateV1
 from dpone_provider.documents.reading import read
+from dpone_provider.documents.regular_file import read_bounded
 from dpone_provider.domain.exit_codes import ExitCode
 from dpone_provider.domain.identity import Digest, short
 from dpone_provider.domain.outcomes import Refused, refuse
 
 NOTE_LENGTH = 1000
+DESIRED_BYTES = 65_536
 
 
 def _note(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -58,7 +60,7 @@ def airflow() -> None:
     help="Where the control authority is: env:NAME, file:/PATH or airflow:CONN_ID.",
 )
 @click.option("--expect-current", metavar="ID|absent", help="Refuse unless this deployment or occurrence is current.")
-@click.option("--drain-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds.")
+@click.option("--drain-timeout", type=SECONDS, default=600.0, show_default=True, help="Seconds.")
 @click.option(
     "--promoted-by", callback=_note, help="A note for the pointer and the audit line; no evidence of anything."
 )
@@ -85,7 +87,8 @@ def cache_sync(
     """Verify, materialise, admit, drain, prepare, point and activate a deployment. Running it again is always right."""
     output = Output(output_format)
     if desired is not None:
-        wanted = output.settled(read(DesiredStateV1, desired.read_bytes(), str(desired)))
+        said = output.settled(read_bounded(desired, DESIRED_BYTES, "name another document"))
+        wanted = output.settled(read(DesiredStateV1, said, str(desired)))
         deployment_id, environment = wanted.deployment_id, wanted.environment
         expect_current = wanted.expected_predecessor
     if not deployment_id or not environment:

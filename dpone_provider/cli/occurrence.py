@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import click
 
 from dpone_provider.cli.output import Output, format_option
 from dpone_provider.cli.plain import OCCURRENCE_HEAD, occurrence_json, occurrence_row
-from dpone_provider.cli.reach import reach_options, runtime
+from dpone_provider.cli.reach import SECONDS, reach_options, runtime
 from dpone_provider.domain.identity import OccurrenceId
 from dpone_provider.domain.occurrence import Occurrence
 
@@ -32,23 +33,25 @@ def list_(cache_root: Path, environment: str, authority: str | None, output_form
 
 
 @occurrence.command()
-@click.argument("occurrence_id")
+@click.argument("occurrence_id", type=click.UUID)
 @reach_options
 @format_option
-def withdraw(occurrence_id: str, cache_root: Path, environment: str, authority: str | None, output_format: str) -> None:
+def withdraw(
+    occurrence_id: UUID, cache_root: Path, environment: str, authority: str | None, output_format: str
+) -> None:
     """Drop a REQUESTED occurrence and its claims; it never owned anything."""
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
-    _told(output, output.run(lambda: at.coordinator.withdraw(OccurrenceId(occurrence_id))), "withdrawn")
+    _told(output, output.run(lambda: at.coordinator.withdraw(OccurrenceId(str(occurrence_id)))), "withdrawn")
 
 
 @occurrence.command()
-@click.argument("occurrence_id")
-@click.option("--drain-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds.")
+@click.argument("occurrence_id", type=click.UUID)
+@click.option("--drain-timeout", type=SECONDS, default=600.0, show_default=True, help="Seconds.")
 @reach_options
 @format_option
 def abandon(
-    occurrence_id: str,
+    occurrence_id: UUID,
     drain_timeout: float,
     cache_root: Path,
     environment: str,
@@ -58,16 +61,16 @@ def abandon(
     """Give up a PREPARED occurrence before it became ACTIVE, and release its slots."""
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
-    _told(output, output.run(lambda: at.abandon(OccurrenceId(occurrence_id), drain_timeout)), "abandoned")
+    _told(output, output.run(lambda: at.abandon(OccurrenceId(str(occurrence_id)), drain_timeout)), "abandoned")
 
 
 @occurrence.command()
-@click.argument("occurrence_id")
-@click.option("--drain-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds.")
+@click.argument("occurrence_id", type=click.UUID)
+@click.option("--drain-timeout", type=SECONDS, default=600.0, show_default=True, help="Seconds.")
 @reach_options
 @format_option
 def retire(
-    occurrence_id: str,
+    occurrence_id: UUID,
     drain_timeout: float,
     cache_root: Path,
     environment: str,
@@ -77,7 +80,7 @@ def retire(
     """Drain an ACTIVE or RETIRING occurrence and release its slots, for good and without a successor."""
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
-    _told(output, output.run(lambda: at.retire(OccurrenceId(occurrence_id), drain_timeout)), "retired")
+    _told(output, output.run(lambda: at.retire(OccurrenceId(str(occurrence_id)), drain_timeout)), "retired")
 
 
 def _told(output: Output, now: Occurrence, did: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
     from dpone_provider.assembly.runtime import Runtime
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+
+class _Seconds(click.FloatRange):
+    """Seconds, zero or more; "nan" is a number to Python, and every comparison with it is false."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        seconds = float(super().convert(value, param, ctx))
+        if isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
+
+
+SECONDS = _Seconds(min=0)
+"""The type of a time-out."""
 
 _OPTIONS = (
     click.option(

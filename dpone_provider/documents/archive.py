@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Final, Never, Protocol
 
 from dpone_provider.documents.directory import DEPLOYMENT_BOUNDS, TreeBounds
+from dpone_provider.documents.regular_file import open_regular
 from dpone_provider.documents.scalars import unsafe_path
 from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 
@@ -31,7 +32,7 @@ def read_archive(file: Path, bounds: TreeBounds = DEPLOYMENT_BOUNDS) -> dict[str
     paths that differ only by case, more than ``bounds`` or a compression ratio beyond 200, a truncated or broken tar.
     """
     try:
-        with file.open("rb") as raw:
+        with open_regular(file) as raw:
             return _read(file, raw, bounds)
     except DponeError as error:
         if isinstance(error.failure, Refused):

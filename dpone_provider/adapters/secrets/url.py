@@ -22,6 +22,7 @@ _KINDS = {
     "clickhouse": EngineKind.CLICKHOUSE,
 }
 DEFAULT_PORTS = {EngineKind.POSTGRES: 5432, EngineKind.MSSQL: 1433, EngineKind.CLICKHOUSE: 8123}
+_HOST = re.compile(r"[\w.:%-]+")
 _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
 
 
@@ -43,7 +44,7 @@ def parse_url(text: str) -> ResolvedReference:
         raise UrlProblem("a value whose scheme is not one of " + ", ".join(sorted(_KINDS)))
     return ResolvedReference(
         kind=kind,
-        host=_present(parts.hostname, "host"),
+        host=_host(parts),
         port=_port(parts) or DEFAULT_PORTS[kind],
         database=_database(parts),
         credential=Credential(
@@ -68,6 +69,13 @@ def _present(part: str | None, name: str) -> str:
     if not part:
         raise UrlProblem(f"a URL without {name}")
     return part
+
+
+def _host(parts: SplitResult) -> str:
+    host = _present(parts.hostname, "host")
+    if not _HOST.fullmatch(host):
+        raise UrlProblem("a URL whose host holds something else than letters, digits, '.', '-', '_', ':' and '%'")
+    return host
 
 
 def _port(parts: SplitResult) -> int | None:

@@ -15,6 +15,7 @@ from typing import Final
 import yaml
 
 from dpone_provider.documents.canonical import defects, json_path
+from dpone_provider.documents.regular_file import read_bounded
 from dpone_provider.documents.strict import Json
 from dpone_provider.domain.outcomes import Refused, refuse
 
@@ -97,17 +98,9 @@ def _scalar(event: yaml.ScalarEvent) -> Json:
 
 def read_yaml(file: Path) -> Json | Refused:
     """Return the value of a YAML file. Refused: unreadable, too large, not UTF-8, outside the restricted language."""
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
-    except OSError as error:
-        found = error.strerror or type(error).__name__
-        return refuse(
-            "path_unreadable", str(file), found=found, allowed="a readable file", next_command="check the path"
-        )
-    if len(data) > MAX_BYTES:
-        allowed = f"at most {MAX_BYTES} bytes"
-        return refuse("document_too_large", str(file), found="more", allowed=allowed, next_command=NEXT)
+    data = read_bounded(file, MAX_BYTES, NEXT)
+    if isinstance(data, Refused):
+        return data
     try:
         value: Json = _Reader(yaml.parse(data.decode(), Loader=_PARSER)).document()
     except UnicodeDecodeError as error:

@@ -21,12 +21,13 @@ from dpone_provider.documents.run_report import RunReportV1
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.identity import AirflowTry, OccurrenceId, short
 from dpone_provider.domain.occurrence import OccurrenceState
-from dpone_provider.domain.outcomes import DponeError, Failed, fail
+from dpone_provider.domain.outcomes import DponeError, Failed, fail, unwind
 from dpone_provider.lab.airflow_api import AirflowApi, AirflowRun
 from dpone_provider.lab.airflow_run import airflow_running
 from dpone_provider.lab.demo.stages import Stages
 from dpone_provider.lab.demo.workspace import Release, lay_out, release
 from dpone_provider.lab.enrolment import ENVIRONMENT, Enrolled, enrol_once
+from dpone_provider.lab.places import unusable
 
 Told = Callable[[str], None]
 ORDER = ("flights_nyc.flights", "flights_nyc.planes", "flights_nyc.flights_mart")
@@ -55,7 +56,10 @@ class Demo:
     def _run(self) -> None:
         work = self.root / "demo"
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
+        try:
+            work.mkdir(parents=True)
+        except OSError as error:
+            unwind(unusable(work, error))
         with ExitStack() as stack:
             enrolled = self._lab(stack)
             settings = self._settings(work, enrolled)

@@ -61,6 +61,8 @@ def test_encoded_parts_come_back_exactly(user: str, password: str, database: str
         f"postgresql://u:{CANARY}@h:99999/d",
         f"postgresql://u:{CANARY}@h:port/d",
         f"postgresql://u:{CANARY}@[h/d",
+        f"postgresql://u:{CANARY}@ h/d",
+        f"postgresql://u:x@{CANARY}!/d",
         f"postgresql://u:{CANARY}@h/d?password={CANARY}",
         f"postgresql://u:{CANARY}@h/d?sslkey={CANARY}",
         f"postgresql://u:{CANARY}@h/d?{CANARY}",
