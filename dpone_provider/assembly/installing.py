@@ -1,7 +1,6 @@
 """What an administrator does with the installation of SQL Server: list what is shipped, compare, try the gate.
 
-``reader_of`` and ``trial_of`` are where SQL Server's adapter is put in: it implements the two ports of
-``application/ports/installation.py``, the first with ``application/installation/described.objects``.
+``reader_of`` and ``trial_of`` import SQL Server's adapter when it is met.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.installation.check import check, digests
 from dpone_provider.application.installation.self_test import self_test
 from dpone_provider.application.installation.shipped import Names, Target
@@ -16,7 +16,7 @@ from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.installation import GateTrial, InstallationReader
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.domain.identity import EngineKind
-from dpone_provider.domain.outcomes import Refused, refuse, unwind
+from dpone_provider.domain.outcomes import refuse, unwind
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,36 +77,40 @@ def reader_of(login: Login, control_database: str) -> InstallationReader:
     """Return the reader of the instance of ``login``.
 
     Raises:
-        DponeError: Refused ``engine_without_adapter`` or ``installed_by_scripts``.
+        DponeError: Refused ``installed_by_scripts``.
     """
-    unwind(_no_adapter(login, control_database))
+    _require_mssql(login)
+    from dpone_provider.adapters.mssql.installation import MssqlInstallationReader
+    from dpone_provider.adapters.mssql.session import MssqlServer
+
+    return MssqlInstallationReader(MssqlServer(login.endpoint, login.credential), control_database)
 
 
 def trial_of(login: Login, control_database: str) -> GateTrial:
     """Return the try of the gate of the instance of ``login``.
 
     Raises:
-        DponeError: Refused ``engine_without_adapter`` or ``installed_by_scripts``.
+        DponeError: Refused ``installed_by_scripts``.
     """
-    unwind(_no_adapter(login, control_database))
+    _require_mssql(login)
+    from dpone_provider.adapters.mssql.installation import MssqlGateTrial
+    from dpone_provider.adapters.mssql.session import MssqlServer
+
+    server = MssqlServer(login.endpoint, login.credential)
+    return MssqlGateTrial(server=server, control_database=control_database, entropy=SystemEntropy())
 
 
-def _no_adapter(login: Login, control_database: str) -> Refused:
-    if login.endpoint.kind is EngineKind.MSSQL:
-        return refuse(
-            "engine_without_adapter",
-            f"{login.endpoint}, control database {control_database}",
-            found="SQL Server",
-            allowed="an engine that this version connects to",
-            next_command="dpone control objects, and sql/mssql/050_verify.sql run by an administrator",
+def _require_mssql(login: Login) -> None:
+    if login.endpoint.kind is not EngineKind.MSSQL:
+        unwind(
+            refuse(
+                "installed_by_scripts",
+                str(login.endpoint),
+                found=f"a database of kind {login.endpoint.kind}",
+                allowed="SQL Server; PostgreSQL verifies itself by a script",
+                next_command="dpone control render 050_verify.sql",
+            )
         )
-    return refuse(
-        "installed_by_scripts",
-        str(login.endpoint),
-        found=f"a database of kind {login.endpoint.kind}",
-        allowed="SQL Server; PostgreSQL verifies itself by a script",
-        next_command="dpone control render 050_verify.sql",
-    )
 
 
 def _target(text: str) -> Target:

@@ -70,20 +70,11 @@ def test_a_target_without_database_or_schema_is_refused(target: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "self-test"])
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
-        ("mssql://ctl:x@db.internal:1433/dpone", "engine_without_adapter"),
-        ("postgresql://ctl:x@db.internal:5432/warehouse", "installed_by_scripts"),
-    ],
-)
-def test_what_cannot_be_looked_at_is_refused(
-    monkeypatch: pytest.MonkeyPatch, command: str, url: str, reason: str
-) -> None:
-    monkeypatch.setenv("CONTROLLER", url)
+def test_what_cannot_be_looked_at_is_refused(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("CONTROLLER", "postgresql://ctl:x@db.internal:5432/warehouse")
     done = run(command, "--credential", "env:CONTROLLER")
     assert done.exit_code == 10, done.output
-    assert reason in done.output
+    assert "installed_by_scripts" in done.output
 
 
 @pytest.mark.lab

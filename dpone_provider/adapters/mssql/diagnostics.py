@@ -62,7 +62,7 @@ def told(text: str, *, connecting: bool) -> MssqlError:
     if meaning is Meaning.LOGIN_BUSY:
         return AnswerLost(said)
     if connecting or meaning is Meaning.LOGIN_REFUSED:
-        return LoginRefused(f"error {decisive.native}: {decisive.words}")
+        return LoginRefused(f"error {decisive.native}: {decisive.words}", decisive.native)
     return ServerError(decisive.native, decisive.words)
 
 

@@ -121,6 +121,10 @@ class ServerError(Exception):
 class LoginRefused(Exception):
     """The server answered and let the login not in: password, disabled, the gate, a database that it may not enter."""
 
+    def __init__(self, text: str, number: int = 0) -> None:
+        super().__init__(text)
+        self.number = number
+
 
 class AnswerLost(Exception):
     """No answer came: nobody listens, the connection broke, or the time was up (08S01, HYT00)."""

@@ -17,7 +17,16 @@ from itertools import count
 from multiprocessing.managers import BaseManager
 from typing import Any
 
-from dpone_provider.adapters.mssql import definitions, enrolment, gate, gate_definition, observation, reader, session
+from dpone_provider.adapters.mssql import (
+    definitions,
+    enrolment,
+    gate,
+    gate_definition,
+    installation,
+    observation,
+    reader,
+    session,
+)
 from dpone_provider.adapters.mssql.logins import TAG
 from dpone_provider.adapters.mssql.names import Fragment, filled
 from dpone_provider.domain.identity import Relation
@@ -92,6 +101,9 @@ class FakeInstance:
     standing: dict[Relation, Standing] = field(default_factory=dict)
     snapshots: tuple[int, str] = (1, "ON")
     writable: bool = False
+    guards: bool = True
+    may_see: int = 1
+    described: dict[str | None, list[tuple[Cell, ...]]] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(1000))
 
     @contextmanager
@@ -113,7 +125,7 @@ class FakeInstance:
         ((sid, login),) = found
         if login.disabled:
             return Error(18470, f"Login failed for user '{user}'. Reason: The account is disabled.", 14)
-        if self.gates.get(sid) != "READY":
+        if self.guards and self.gates.get(sid) != "READY":
             return Error(17892, f"Logon failed for login '{user}' due to trigger execution.", 14)
         self.sessions[number] = (user, sid)
         return None
@@ -162,6 +174,10 @@ class FakeInstance:
             (gate_definition, "installed"): lambda given, number: [
                 _rows([(one, "text") for one in gate_definition.FENCE])
             ],
+            (installation, "may_see"): lambda given, number: [_rows([(self.may_see,)])],
+            (installation, "make_test_login"): self._make_test_login,
+            (installation, "describe"): lambda given, number: [_rows(self.described[given["database"]], width=4)],
+            (installation, "describe_instance"): lambda given, number: [_rows(self.described[None], width=4)],
             (observation, "objects"): self._objects,
             (observation, "classes"): self._classes,
             (observation, "dependants"): self._dependants,
@@ -209,6 +225,12 @@ class FakeInstance:
         if why is not None:
             return [why]
         self.issued[number] = sid, Login(given["name"], given["verifier"], (f"dpone_writer_{MANAGED}",))
+        return []
+
+    def _make_test_login(self, given: Given, number: int) -> Sequence[Answer]:
+        if not given["sid"].startswith(TAG) or not re.fullmatch("dpone_v3_test_[0-9a-f]{16}", given["name"]):
+            return [Error(51021, "DPONE_ISSUE_TAG: allowed: a SID with our tag")]
+        self.logins[given["sid"]] = Login(given["name"], given["verifier"], ())
         return []
 
     def _read_login(self, given: Given, number: int) -> Sequence[Answer]:

@@ -40,19 +40,19 @@ RECORDED: list[tuple[str, type[MssqlError], int | None]] = [  # type: ignore[val
         f"[28000] {S}Login failed for user 'x'. (18456) (SQLDriverConnect);"
         f" [28000] {S}Login failed for user 'x'. (18456)",
         LoginRefused,
-        None,
+        18456,
     ),
     (
         f'[42000] {S}Cannot open database "gone" requested by the login. The login failed. (4060) (SQLDriverConnect);'
         f" [28000] {S}Login failed for user 'x'. (18456)",
         LoginRefused,
-        None,
+        4060,
     ),
     (
         f"[42000] {S}Logon failed for login 'x' due to trigger execution. (17892) (SQLDriverConnect);"
         f" [01000] {S}Changed database context to 'master'. (5701)",
         LoginRefused,
-        None,
+        17892,
     ),
     (f"[HYT00] {D}Login timeout expired (0) (SQLDriverConnect)", AnswerLost, None),
     (f"[HYT00] {D}Query timeout expired (0) (SQLExecDirectW)", AnswerLost, None),

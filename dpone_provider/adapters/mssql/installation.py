@@ -1,0 +1,127 @@
+"""`InstallationReader` and `GateTrial` of one instance, through the controller's login."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from dpone_provider.adapters.mssql import gate_definition, logins
+from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, unanswered, unreadable
+from dpone_provider.adapters.mssql.names import filled, identifier
+from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
+from dpone_provider.adapters.mssql.session import MssqlServer, Session
+from dpone_provider.application.installation.described import objects
+from dpone_provider.application.ports.installation import InstalledObject, Place
+from dpone_provider.application.ports.time import Entropy
+from dpone_provider.domain.connection import Credential
+from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
+from dpone_provider.sql_files import load
+
+STATEMENTS: Final = load(Path(__file__).with_name("installation.sql"))
+CALL_SECONDS: Final = 60.0
+TEST_PREFIX: Final = "dpone_v3_test_"
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class MssqlInstallationReader:
+    """Reads what is installed, by the procedure that describes it."""
+
+    server: Server
+    control_database: str = CONTROL_DATABASE
+
+    def read(self, place: Place) -> tuple[InstalledObject, ...] | Unknown:
+        """Return what stands in a place; Unknown when the login would not see all of it."""
+        try:
+            with self.server.session("dpone control check", CALL_SECONDS) as own:
+                (may_see,) = own.row(STATEMENTS["may_see"])
+                if not may_see:
+                    return _invisible(place)
+                return objects(own.rows(*self._asked(place)))
+        except ERRORS as error:
+            return unreadable(error, f"what is installed in {place}")
+
+    def _asked(self, place: Place) -> tuple[str, dict[str, str | int | bytes | None]]:
+        control = identifier(self.control_database)
+        if not place.database:
+            return filled(STATEMENTS["describe_instance"], control=control), {}
+        return filled(STATEMENTS["describe"], control=control), {"database": place.database}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MssqlGateTrial:
+    """Tries the gate with an ordinary login, the controller's own, and with one of ours that is not READY."""
+
+    server: MssqlServer
+    control_database: str = CONTROL_DATABASE
+    entropy: Entropy
+    call_seconds: float = field(default=30.0)
+
+    def hindrances(self) -> tuple[str, ...] | Unknown:
+        """Return why the gate does not guard now."""
+        return self._ask(lambda own: gate_definition.problems(own, self.control_database), "the gate's state")
+
+    def ordinary_logon(self) -> Failed | Unknown | None:
+        """Log in anew as the controller."""
+        try:
+            with self.server.session("dpone control self-test", self.call_seconds):
+                return None
+        except LoginRefused as error:
+            return fail(
+                "ordinary_login_refused",
+                f"login {self.server.credential.user} at {self.server.endpoint}",
+                found=error,
+                allowed="every login without our tag is let in",
+                next_command="have an administrator run sql/mssql/022_break_glass.sql",
+            )
+        except ERRORS as error:
+            return unreadable(error, f"a new login at {self.server.endpoint}")
+
+    def tagged_logon(self) -> int | Unknown | None:
+        """Make a login with our tag and no gate row, try it, and drop it again."""
+        sid, name = logins.new_sid(), TEST_PREFIX + secrets.token_hex(8)
+        secret = self.entropy.secret()
+        made = self._call(
+            "make_test_login", name=name, sid=sid, verifier=logins.password_hash(secret, secrets.token_bytes(4))
+        )
+        tried = made if made is not None else self._tried(Credential(name, secret))
+        dropped = self._call("drop_test_login", sid=sid)
+        return tried if dropped is None or isinstance(tried, Unknown) else dropped
+
+    def _tried(self, credential: Credential) -> int | Unknown | None:
+        try:
+            with MssqlServer(self.server.endpoint, credential).session("dpone control self-test", self.call_seconds):
+                return None
+        except LoginRefused as error:
+            return error.number
+        except ERRORS as error:
+            return unreadable(error, f"a login of ours at {self.server.endpoint}")
+
+    def _call(self, statement_name: str, **parameters: str | bytes) -> Unknown | None:
+        statement = filled(STATEMENTS[statement_name], control=identifier(self.control_database))
+        try:
+            with self.server.session("dpone control self-test", self.call_seconds) as own:
+                own.run(statement, parameters)
+        except ERRORS as error:
+            return unanswered(error, "the test login", next_command="dpone control self-test again; then dpone recover")
+        return None
+
+    def _ask(self, question: Callable[[Session], Result], what: str) -> Result | Unknown:
+        try:
+            with self.server.session("dpone control self-test", self.call_seconds) as own:
+                return question(own)
+        except ERRORS as error:
+            return unreadable(error, f"{what} at {self.server.endpoint}")
+
+
+def _invisible(place: Place) -> Unknown:
+    return unknown(
+        "definitions_invisible",
+        str(place),
+        found="a login without VIEW ANY DEFINITION",
+        allowed="a login that sees every definition: what is invisible is not absent",
+        next_command="have an administrator run sql/mssql/030_signatures.sql or 031, which grant it",
+    )
