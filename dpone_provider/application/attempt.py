@@ -18,6 +18,7 @@ from dpone_provider.application.ports.gate import GrantPlan, LoginGate
 from dpone_provider.application.ports.ledger import Conflict, Ledger, LedgerTransaction, Lock
 from dpone_provider.application.ports.process import TaskInstances
 from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.gate import Gate
@@ -72,26 +73,6 @@ class Workload(Protocol):
 
     def observer(self, attempt: Attempt, executed: Executed | None) -> OutcomeObserver:
         """Return who looks after the gates are CLOSED; ``executed`` is None when another process ran the attempt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptTimes:
-    """Seconds: how long a busy slot is waited for, the whole run, the closing afterwards; one ledger transaction."""
-
-    admission: float = 60.0
-    execution: float = 3600.0
-    closing: float = 60.0
-    ledger: float = 30.0
-
-    @property
-    def patience(self) -> float:
-        """How long ``recover`` and the drain wait for a lock before they look for stopped controllers."""
-        return self.ledger / 6
-
-    @property
-    def sleep(self) -> float:
-        """How long a controller has said nothing inside a ledger transaction that is taken for stopped."""
-        return self.ledger / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.activation import CompositionActivationCoordinator
-from dpone_provider.application.attempt import AttemptReport, AttemptRunner, AttemptTimes, Workload
+from dpone_provider.application.attempt import AttemptReport, AttemptRunner, Workload
 from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger.calls import require, settled
@@ -33,6 +33,7 @@ from dpone_provider.application.ports.time import Clock, Deadline, Entropy
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
 from dpone_provider.application.status import EnvironmentStatus, environment_status
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
 from dpone_provider.assembly.engines import ControlNames, control_names
 from dpone_provider.assembly.gates import EnvironmentGates

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpone_provider.application.attempt import AttemptTimes
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.domain.outcomes import Refused, refuse
 
 CONTROL_SCHEMA = "dpone_control"

@@ -19,6 +19,7 @@ from dpone_provider.assembly.worker_job import WorkerJob
 from dpone_provider.assembly.workers import worker_of
 from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.worker.channel import EVENTS_FD, PipeChannel, read_line
+from dpone_provider.worker.imports import forbid_pandas
 
 MAX_JOB_BYTES = 16 * 1024 * 1024
 
@@ -26,6 +27,7 @@ MAX_JOB_BYTES = 16 * 1024 * 1024
 def main() -> int:
     """Run one job; return the exit code."""
     forbid_inspection()
+    forbid_pandas()
     clock = SystemClock()
     with os.fdopen(int(os.environ[EVENTS_FD]), "wb", buffering=0) as events:
         channel = PipeChannel(events, sys.stdin.fileno())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpone_provider.application.attempt import AttemptTimes
+from dpone_provider.application.times import AttemptTimes
 from tests.acceptance.commands import cache_sync
 from tests.acceptance.wire import Phase, Wire
 from tests.acceptance.world import TIMES, Deployment, Place, World

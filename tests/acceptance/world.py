@@ -20,10 +20,11 @@ from uuid import UUID, uuid4
 import yaml
 
 from dpone_provider import lab
-from dpone_provider.application.attempt import AttemptReport, AttemptTimes
+from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport, Told
 from dpone_provider.application.release import release_workspace
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.assembly.compiling import compile_ports
 from dpone_provider.assembly.runtime import Runtime, runtime_of
 from dpone_provider.assembly.settings import Settings

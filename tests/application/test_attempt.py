@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dpone_provider.application.attempt import AttemptReport, AttemptTimes
+from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.ledger import retirement
 from dpone_provider.application.ledger.calls import require
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.identity import AttemptBinding, OccurrenceId, digest_of

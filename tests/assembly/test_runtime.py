@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dpone_provider.application.attempt import AttemptTimes
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.assembly.runtime import within
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 
-from dpone_provider.application.attempt import AttemptReport, AttemptTimes
+from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.promotion import PromotionReport
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.domain.attempt import LIVE, AttemptState
 from dpone_provider.domain.identity import AttemptBinding, Relation
 from dpone_provider.domain.occurrence import PENDING, Occurrence, OccurrenceState

@@ -14,7 +14,7 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from dpone_provider.application.activation import CompositionActivationCoordinator
 from dpone_provider.application.admission import Admitter
-from dpone_provider.application.attempt import AttemptReport, AttemptRunner, AttemptTimes, Workload
+from dpone_provider.application.attempt import AttemptReport, AttemptRunner, Workload
 from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import FrontDoor, OutcomeObserver
 from dpone_provider.application.parent import Parent
@@ -23,6 +23,7 @@ from dpone_provider.application.ports.gate import LoginGate
 from dpone_provider.application.ports.tables import TablePublisher
 from dpone_provider.application.promotion import Promotion, PromotionOrder, PromotionReport
 from dpone_provider.application.recovery import Recovery
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.assembly.workloads import WorkloadMaker
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.domain.attempt import Attempt, AttemptState
