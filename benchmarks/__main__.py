@@ -18,6 +18,8 @@ from collections.abc import Sequence
 
 BENCHMARKS = {
     "attempt_overhead": "the protocol around an attempt that does nothing",
+    "cache_sync": "promotions of parents with thousands of slots",
+    "transfers": "rows per second, beside the engines' own ways and a peer",
 }
 """The modules of this package that measure something, and what."""
 
