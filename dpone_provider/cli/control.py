@@ -130,7 +130,7 @@ def pin(credential: str, tls: str, control_schema: str, output_format: str) -> N
 
 
 _control_database = click.option(
-    "--control-database", default="dpone", show_default=True, help="The control database, as filled into 010."
+    "--control-database", default="dpone_control", show_default=True, help="The control database, as filled into 010."
 )
 
 
