@@ -1,0 +1,59 @@
+"""The one registry of crash points: every name, in the order in which its scene meets it, and where it exists.
+
+    python -m tests.crash.registry            say what differs from what the simulator meets now
+    python -m tests.crash.registry --write    write it anew; what is known of the lab stays
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+FILE = Path(__file__).with_name("points.txt")
+LAB = "lab"
+"""How a point is marked that is met on the lab's engines too."""
+
+
+def registered(text: str | None = None) -> dict[str, bool]:
+    """Return every registered point, and whether it is met on the lab's engines too."""
+    lines = (FILE.read_text(encoding="utf-8") if text is None else text).splitlines()
+    words = (line.split() for line in lines if line and not line.startswith("#"))
+    return {one[0]: one[1:] == [LAB] for one in words}
+
+
+def of_scene(scene: str, points: Iterable[str]) -> list[str]:
+    """Return a scene's points."""
+    return [name for name in points if name.partition(".")[0] == scene]
+
+
+def written(points: Mapping[str, bool]) -> str:
+    """Return the registry's text."""
+    lines = [f"{name} {LAB}" if lab else name for name, lab in points.items()]
+    head = "# Crash points: scene.step.port.call. Written by `python -m tests.crash.registry --write`.\n"
+    return head + "".join(f"{line}\n" for line in lines)
+
+
+def met() -> Iterator[str]:
+    """Play every scene without a fault and yield the names of its points."""
+    from tests.crash.playing import play
+    from tests.crash.scenes import SCENES
+
+    for scene in SCENES:
+        yield from play(scene).hit
+
+
+def main(arguments: list[str]) -> int:
+    """Compare, or write."""
+    known = registered()
+    now = {name: known.get(name, False) for name in met()}
+    if "--write" in arguments:
+        FILE.write_text(written(now), encoding="utf-8")
+    for name in [*(name for name in known if name not in now), *(name for name in now if name not in known)]:
+        sys.stdout.write(f"{'gone' if name in known else 'new'}: {name}\n")
+    sys.stdout.write(f"{len(now)} points, {sum(now.values())} of them on the lab too\n")
+    return 0 if "--write" in arguments or list(now) == list(known) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
