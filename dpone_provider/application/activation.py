@@ -9,7 +9,7 @@ from dpone_provider.application.admission import Admission, slot_name
 from dpone_provider.application.admission_rules import require_enrolled_as_pinned
 from dpone_provider.application.drain import Drain, unresolved_attempt
 from dpone_provider.application.ledger import promotion, retirement
-from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.calls import may_have_changed, require, settled
 from dpone_provider.application.ledger.promotion import Prepared, Requested
 from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.catalog import Enrolment
@@ -170,9 +170,17 @@ class CompositionActivationCoordinator:
         return require(self.ledger, "abandon", lambda tx: retirement.abandon(tx, occurrence_id), self._deadline())
 
     def finalize_retirement(self, occurrence_id: OccurrenceId, deadline: Deadline, told: Told) -> Occurrence:
-        """Drain, then RETIRING → RETIRED: every slot is released."""
-        self.drain.wait(occurrence_id, deadline, told)
-        return require(self.ledger, "retire", lambda tx: retirement.retire(tx, occurrence_id), self._deadline())
+        """Drain, then RETIRING → RETIRED: every slot is released.
+
+        Raises:
+            DponeError: Busy when the drain takes longer, Refused for an attempt in COMMIT_UNKNOWN; it stays RETIRING.
+        """
+        try:
+            self.drain.wait(occurrence_id, deadline, told)
+            return require(self.ledger, "retire", lambda tx: retirement.retire(tx, occurrence_id), self._deadline())
+        except DponeError as error:
+            stands = f"occurrence {occurrence_id} takes no new work any more; the same command again continues"
+            raise DponeError(may_have_changed(error.failure, stands)) from error
 
     def withdraw(self, occurrence_id: OccurrenceId) -> Occurrence:
         """REQUESTED → WITHDRAWN: its claims are dropped."""

@@ -12,7 +12,7 @@ from dpone_provider.application.front_door import AttemptRecord, FrontDoor, Outc
 from dpone_provider.application.ledger import admission
 from dpone_provider.application.ledger import gates as gate_scripts
 from dpone_provider.application.ledger.admission import Admitted, AlreadyAdmitted, EarlierTryLives, Unadmitted
-from dpone_provider.application.ledger.calls import call, require, settled
+from dpone_provider.application.ledger.calls import call, may_have_changed, require, settled
 from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.gate import GrantPlan, LoginGate
 from dpone_provider.application.ports.ledger import Conflict, Ledger, LedgerTransaction, Lock
@@ -103,16 +103,25 @@ class AttemptRunner:
 
     def run(self, environment: str, binding: AttemptBinding, workload: Workload) -> AttemptReport | Failure:
         """Run one attempt from admission to seal; a redelivered one follows the winner's row."""
+        reached: list[Attempt] = []
         try:
-            admitted = self._admit(environment, binding, workload)
+            admitted = self._admit(environment, binding, workload, reached)
             if isinstance(admitted, AlreadyAdmitted):
                 return self._follow(admitted.attempt)
+            reached.append(admitted.attempt)
             return self._run_admitted(admitted.attempt, workload)
         except DponeError as error:
-            return error.failure
+            if not reached:
+                return error.failure
+            return may_have_changed(error.failure, f"by then it had come to {', '.join(map(str, reached))}")
 
-    def _admit(self, environment: str, binding: AttemptBinding, workload: Workload) -> Admitted | AlreadyAdmitted:
-        """Take the front door for an earlier try, before any refusal; compare the target; then admit."""
+    def _admit(
+        self, environment: str, binding: AttemptBinding, workload: Workload, reached: list[Attempt]
+    ) -> Admitted | AlreadyAdmitted:
+        """Take the front door for an earlier try, before any refusal; compare the target; then admit.
+
+        Whose front door was taken is added to ``reached``.
+        """
         deadline = Deadline.after(self.clock, self.times.admission)
         script: Callable[[LedgerTransaction, str, AttemptBinding], _Seen | Failure] = admission.look
         ask_at = self.clock.monotonic()
@@ -123,6 +132,7 @@ class AttemptRunner:
                     return outcome
                 case EarlierTryLives(earlier):
                     held = self._end_earlier(earlier)
+                    reached.append(earlier)
                     if held is not None:
                         self._wait_or_give_up(held, deadline)
                 case Unadmitted():
@@ -130,7 +140,7 @@ class AttemptRunner:
                     script = admission.admit
                 case Busy():
                     ask = ask_at <= self.clock.monotonic()
-                    if ask and self._end_dead_holder(binding):
+                    if ask and self._end_dead_holder(binding, reached):
                         continue
                     ask_at = self.clock.monotonic() + ASK_SECONDS if ask else ask_at
                     self._wait_or_give_up(outcome, deadline)
@@ -155,10 +165,10 @@ class AttemptRunner:
             raise DponeError(_unknown_earlier(ended))
         return None
 
-    def _end_dead_holder(self, binding: AttemptBinding) -> bool:
+    def _end_dead_holder(self, binding: AttemptBinding, reached: list[Attempt]) -> bool:
         """End one attempt that stands in the way and whose task instance Airflow says is dead; tell whether one was.
 
-        One that cannot be ended is waited for like one that lives.
+        One that cannot be ended is waited for like one that lives. Whose front door was taken is added to ``reached``.
         """
         deadline = Deadline.after(self.clock, self.times.closing)
         holders = call(self.ledger, "read", lambda tx: admission.holders(tx, binding), deadline)
@@ -166,6 +176,7 @@ class AttemptRunner:
             return False
         for holder in holders:
             if holder.state is AttemptState.RUNNING and self.task_instances.alive(holder.binding.airflow) is False:
+                reached.append(holder)
                 with suppress(DponeError):
                     self._end(holder)
                     return True

@@ -14,7 +14,7 @@ from typing import Protocol
 from dpone_provider.application.evidence import proof_document, sessions_observed
 from dpone_provider.application.ledger import gates as gate_scripts
 from dpone_provider.application.ledger import sealing
-from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.calls import may_have_changed, require, settled
 from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.gate import LoginGate, SessionObservation
 from dpone_provider.application.ports.ledger import ANSWER_LOST, Ledger, LedgerTransaction, Lock, NodeEvent
@@ -80,6 +80,13 @@ class FrontDoor:
         record = self.record(attempt_id, deadline)
         if record.attempt.state is not AttemptState.RUNNING:
             return record.attempt
+        try:
+            return self._close_and_seal(record, observer, deadline)
+        except DponeError as error:
+            raise DponeError(may_have_changed(error.failure)) from error
+
+    def _close_and_seal(self, record: AttemptRecord, observer: OutcomeObserver, deadline: Deadline) -> Attempt:
+        attempt_id = record.attempt.attempt_id
         self.close(record, deadline)
         record = self.record(attempt_id, deadline)
         if record.attempt.state is not AttemptState.RUNNING:

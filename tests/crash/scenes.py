@@ -132,6 +132,7 @@ def next_try(stage: Stage) -> Act:
     _promoted(stage, FLIGHTS)
     stage.left_behind("child.event")
     binding = stage.binding(try_number=2)
+    stage.tries = 2
     return lambda: stage.world.run(binding, actor=STRUCK)
 
 
@@ -237,7 +238,7 @@ def recovered(stage: Stage) -> None:
 
 def redelivered(stage: Stage) -> None:
     """Airflow delivers the very same attempt again, which follows the first and then ends it."""
-    stage.run(stage.binding())
+    stage.run(stage.binding(try_number=stage.tries))
     recovered(stage)
 
 

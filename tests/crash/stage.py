@@ -65,6 +65,8 @@ class Stage:
     """What the struck process came to; None if it ended by a crash."""
     tried: AttemptBinding = field(init=False)
     work: Work = FLIGHTS
+    tries: int = 1
+    """How many tries of the run there were when the struck process had ended."""
     _names: int = 0
 
     def __post_init__(self) -> None:
@@ -215,10 +217,10 @@ class Stage:
 
     def demand_tried_again(self) -> None:
         """The next try succeeds, or names the unknown one that keeps its slots; then, that one settled, a third does."""
-        outcome = self.run(self.binding(try_number=2))
+        outcome = self.run(self.binding(try_number=self.tries + 1))
         if isinstance(outcome, Refused):
             unknown = [one for one in self.world.ledger.rows.attempts.values() if one.state is AttemptState.COMMIT_UNKNOWN]
             demand("I10", bool(unknown), outcome)
             self.settle()
-            outcome = self.run(self.binding(try_number=3))
+            outcome = self.run(self.binding(try_number=self.tries + 2))
         demand("rest", isinstance(outcome, AttemptReport) and outcome.problem is None, outcome)

@@ -15,7 +15,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.assembly.worker_job import WorkerJob
 from dpone_provider.domain.connection import Endpoint
 from dpone_provider.domain.identity import EngineKind
-from dpone_provider.domain.outcomes import DponeError
+from dpone_provider.domain.outcomes import DponeError, Failed, fail
 from tests.simulation.actors import Actor, Actors
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.ledger import SimulatedLedger
@@ -53,7 +53,11 @@ class SimulatedChild:
             if not self.said:
                 return
             event = self.said.popleft()
-            self.wire.send(Call("child", "event", str(event.get("event"))), lambda: None, lambda _: None)
+            if self.wire.send(Call("child", "event", str(event.get("event"))), lambda: False, lambda _: True):
+                # As after a line that is no event: the pipe is not read any further, and the end is waited for.
+                self.actors.wait_for(lambda: self.code is not None, self.deadline.at)
+                self.stop(0.0)
+                return
             yield event
 
     def answer(self, message: Event) -> None:
@@ -82,6 +86,16 @@ class SimulatedChild:
         return bool(self.answers) and self.answers.popleft().get("dispatch") is True
 
 
+def _not_started(command: ChildCommand, fault: Fault) -> Failed:
+    return fail(
+        "child_not_started",
+        f"child process {command.argv[0]}",
+        found=fault.name,
+        allowed="a program that can be executed",
+        next_command="make env",
+    )
+
+
 Program = Callable[[SimulatedChild], int]
 
 
@@ -99,7 +113,7 @@ class SimulatedChildren:
         """Start a child; leaving the block kills it."""
 
         def broken(fault: Fault) -> None:
-            return None
+            raise DponeError(_not_started(command, fault))
 
         child = SimulatedChild(command, deadline, self.actors, self.wire)
         self.wire.send(Call("child", "start"), lambda: None, broken)

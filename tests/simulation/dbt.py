@@ -15,7 +15,7 @@ from dpone_provider.domain.secret import Secret
 from tests.simulation.children import ServerAt, SimulatedChild
 from tests.simulation.server import ConnectionLost, LoginDenied, StoredTable
 from tests.simulation.tables import batch_of
-from tests.simulation.wire import Call, Wire
+from tests.simulation.wire import Call, Fault, Wire
 
 DBT = "dbt"
 PASSWORD = "DBT_ENV_SECRET_PASSWORD"
@@ -92,16 +92,18 @@ class DbtProgram:
             with server.session(credential) as session:
                 for node in (*child.command.argv[1:], *self.also):
                     child.say({"node": node, "status": "started"})
-                    self.wire.send(Call("dbt", "node", node), lambda: None, lambda _: None)
+                    fault = self.wire.send(Call("dbt", "node", node), lambda: None, lambda found: found)
                     if node == self.dies_in:
                         return -9
                     server.require(session)
                     relation = self.builds.get(node)
-                    if relation is not None and node not in self.forgets and node not in self.ends:
+                    builds = node not in self.forgets and node not in self.ends and fault is not Fault.ERROR
+                    if relation is not None and builds:
                         content = [batch_of(self.columns, self.rows)]
                         server.tables[relation] = StoredTable(server.new_identity(), self.columns, content)
                     default = NodeStatus.PASS if node.startswith("test.") else NodeStatus.SUCCESS
-                    results[node] = str(self.ends.get(node, default))
+                    # A node whose answer is lost is one that failed, to dbt; what it built stays.
+                    results[node] = str(self.ends.get(node, default) if fault is None else NodeStatus.ERROR)
                     child.say({"node": node, "status": results[node]})
         except (ConnectionLost, LoginDenied) as error:
             child.say({"finished": False, "results": results, "problem": str(error)})

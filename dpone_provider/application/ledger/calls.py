@@ -54,6 +54,14 @@ def settled(result: Result | Failure) -> Result:
     return result
 
 
+def may_have_changed(failure: Failure, stands: str = "") -> Failure:
+    """Return a failure of something that had changed something before; ``stands`` says what, for a person."""
+    if failure.change is not StateChange.NONE:
+        return failure
+    found = f"{failure.problem.found}; {stands}" if stands else failure.problem.found
+    return replace(failure, problem=replace(failure.problem, found=found), change=StateChange.MAYBE)
+
+
 def nothing_changed(failure: Failure) -> Failure:
     """Return a failure of something that only reads: whatever is unknown, nothing was changed."""
     return replace(failure, change=StateChange.NONE)
