@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NewType
 from uuid import UUID
 
@@ -59,6 +60,7 @@ def parse_digest(text: str) -> Digest:
     return Digest(text)
 
 
+@lru_cache(maxsize=4096)
 def hex_id(*parts: str) -> str:
     """Return 64 hex digits that no other sequence of parts gives: each part is framed by its length."""
     hasher = hashlib.sha256()

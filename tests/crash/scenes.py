@@ -17,7 +17,6 @@ from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.secret import Secret
 from tests.crash.stage import STRUCK, Stage
-from tests.simulation.cache import SimulatedCache
 from tests.simulation.deployments import Work
 from tests.simulation.wire import Fault
 from tests.simulation.world import DAILY, FLIGHTS, MARTS, PLANES
@@ -63,7 +62,7 @@ def from_prepared(stage: Stage) -> Act:
 def on_another_machine(stage: Stage) -> Act:
     """The deployment is ACTIVE; another machine's cache has nothing."""
     stage.world.active(stage.last)
-    cache = SimulatedCache(stage.world.wire)
+    cache = stage.world.another_cache()
     return lambda: stage.world.promote(stage.last, cache=cache, actor=STRUCK)
 
 

@@ -65,11 +65,10 @@ class Actor:
         return bool(self.thread.dead)
 
     def ready(self, now: float) -> bool:
-        """Tell whether it can go on."""
-        if self.ended:
-            return False
-        woken = self.wakes_at is not None and self.wakes_at <= now
-        return self.waits_for is None or woken or self.waits_for()
+        """Tell whether one that has not ended can go on."""
+        if self.waits_for is None:
+            return True
+        return (self.wakes_at is not None and self.wakes_at <= now) or self.waits_for()
 
 
 @dataclass(slots=True)
@@ -81,6 +80,9 @@ class Actors:
     known: list[Actor] = field(default_factory=list)
     dead: set[str] = field(default_factory=set)
     _hub: greenlet.greenlet = field(default_factory=greenlet.getcurrent)
+    _living: list[Actor] = field(default_factory=list)
+    """Those of ``known`` that may not have ended, in their order."""
+    _running: Actor | None = None
 
     @property
     def current(self) -> str:
@@ -110,11 +112,12 @@ class Actors:
 
         actor = Actor(name, greenlet.greenlet(run, parent=self._hub))
         self.known.append(actor)
+        self._living.append(actor)
         return actor
 
     def pause(self) -> None:
         """Stop at a step if the policy says so."""
-        if self._own() is not None and self.policy.takes_turn_away():
+        if self._running is not None and self.policy.takes_turn_away():
             self._hub.switch()
 
     def wait_for(self, condition: Callable[[], bool], until: float | None = None) -> None:
@@ -123,7 +126,7 @@ class Actors:
         Raises:
             Stuck: neither can happen.
         """
-        own = self._own()
+        own = self._running
         if own is None:
             self._drive(condition, until)
             return
@@ -134,30 +137,38 @@ class Actors:
 
     def run_all(self) -> None:
         """Let everybody run to the end."""
-        self._drive(lambda: all(actor.ended for actor in self.known), None)
+        self._drive(lambda: not self._still_living(), None)
 
     def end(self, actor: Actor) -> None:
         """Kill an actor: it runs nothing but the closing of what it holds open."""
         self.dead.add(actor.name)
         if not actor.ended:
             actor.thread.parent = greenlet.getcurrent()
-            actor.thread.throw(greenlet.GreenletExit)
+            running, self._running = self._running, actor
+            try:
+                actor.thread.throw(greenlet.GreenletExit)
+            finally:
+                self._running = running
 
-    def _own(self) -> Actor | None:
-        running = greenlet.getcurrent()
-        return next((actor for actor in self.known if actor.thread is running), None)
+    def _still_living(self) -> list[Actor]:
+        if any(actor.ended for actor in self._living):
+            self._living = [actor for actor in self._living if not actor.ended]
+        return self._living
 
     def _drive(self, condition: Callable[[], bool], until: float | None) -> None:
         while not condition():
             if until is not None and until <= self.now:
                 return
-            ready = [actor for actor in self.known if actor.ready(self.now)]
+            living = self._still_living()
+            ready = [actor for actor in living if actor.ready(self.now)]
             if ready:
-                self.policy.choose(ready).thread.switch()
+                self._running = self.policy.choose(ready)
+                self._running.thread.switch()
+                self._running = None
                 continue
-            times = [actor.wakes_at for actor in self.known if not actor.ended and actor.wakes_at is not None]
+            times = [actor.wakes_at for actor in living if actor.wakes_at is not None]
             if until is not None:
                 times.append(until)
             if not times:
-                raise Stuck(f"nobody can go on: {', '.join(one.name for one in self.known if not one.ended)}")
+                raise Stuck(f"nobody can go on: {', '.join(one.name for one in living)}")
             self.now = max(self.now, min(times))

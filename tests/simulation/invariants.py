@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, ProofKind
-from dpone_provider.domain.gate import GateState
-from dpone_provider.domain.identity import PRINCIPAL_PREFIX, AttemptId, SlotId
+from dpone_provider.domain.gate import Gate, GateState
+from dpone_provider.domain.identity import PRINCIPAL_PREFIX, AttemptId, Relation, SlotId
 from dpone_provider.domain.occurrence import FINAL, HOLDING, PENDING, Occurrence, OccurrenceState
 from dpone_provider.domain.publication import SETTLED, PublicationState, Verb
 from tests.simulation.ledger_rows import Rows
@@ -30,13 +30,15 @@ class Watch:
     world: World
     before: Rows = field(init=False)
     receipts: frozenset[AttemptId] = frozenset()
-    shown: dict[str, str | None] = field(default_factory=dict)
+    shown: dict[Relation, str | None] = field(default_factory=dict)
     published: dict[str, int] = field(default_factory=dict)
     """How often each staged identity became what a ClickHouse target shows."""
     executors: list[str] = field(default_factory=list)
     """The logins that children were started with."""
     seen: set[int] = field(default_factory=set)
     steps: int = 0
+    _gates_by_login: dict[tuple[str, str], Gate] = field(default_factory=dict)
+    _swaps: int = -1
 
     def __post_init__(self) -> None:
         """Begin with what stands."""
@@ -51,11 +53,16 @@ class Watch:
         """
         self.steps += 1
         rows = self.world.ledger.rows
-        if rows is not self.before:
+        moved = rows is not self.before
+        if moved:
             self._ledger(rows)
             self.seen.add(state_of(rows))
+            self._gates_by_login = {(gate.service_id, gate.principal.name): gate for gate in rows.gates.values()}
         self._servers(rows)
-        self._caches(rows)
+        swaps = sum(len(cache.journal) for cache in self.world.caches)
+        if moved or swaps != self._swaps:
+            self._caches(rows)
+            self._swaps = swaps
         self.before = rows
 
     def _ledger(self, rows: Rows) -> None:
@@ -166,7 +173,7 @@ class Watch:
                 demand("I7", gate.delivered, was, "→", gate)
 
     def _servers(self, rows: Rows) -> None:
-        gates = {(gate.service_id, gate.principal.name): gate for gate in rows.gates.values()}
+        gates = self._gates_by_login
         for server in self.world.servers.values():
             for name, login in server.logins.items():
                 demand("I6", (server.service_id, name) in gates, "login", name, "without a journal row")
@@ -188,8 +195,8 @@ class Watch:
 
     def _commits(self, rows: Rows) -> None:
         """I11: at the instant at which a publication became visible it was allowed to."""
-        receipts = frozenset(self.world.warehouse.receipts)
-        for attempt_id in receipts - self.receipts:
+        receipts = self.world.warehouse.receipts.keys()
+        for attempt_id in receipts - self.receipts if len(receipts) != len(self.receipts) else ():
             one = rows.attempts[attempt_id]
             demand("I11", one.state is AttemptState.RUNNING, "a receipt of", one)
             publication = rows.publications[attempt_id]
@@ -197,7 +204,7 @@ class Watch:
             slot = rows.slots[publication.slot_id]
             owned = (slot.owner_id, slot.epoch) == (one.binding.occurrence_id, publication.epoch)
             demand("I11", owned, "a receipt of", one, "on", slot)
-        self.receipts = receipts
+            self.receipts = frozenset(receipts)
         for name, identity in self._shown():
             if identity == self.shown.get(name) or identity is None:
                 continue
@@ -211,17 +218,18 @@ class Watch:
             self.published[identity] = self.published.get(identity, 0) + 1
 
     def _caches(self, rows: Rows) -> None:
-        for environment, pointer in self.world.cache.pointers.items():
-            named = rows.occurrences[pointer.occurrence_id]
-            early = named.state in (OccurrenceState.REQUESTED, OccurrenceState.WITHDRAWN)
-            demand("I12", not early, "pointer at", named)
-            generations = [one.generation for one in self.world.cache.journal if one.environment == environment]
-            demand("I12", generations == sorted(set(generations)), generations)
+        for cache in self.world.caches:
+            for environment, pointer in cache.pointers.items():
+                named = rows.occurrences[pointer.occurrence_id]
+                early = named.state in (OccurrenceState.REQUESTED, OccurrenceState.WITHDRAWN)
+                demand("I12", not early, "pointer at", named)
+                generations = [one.generation for one in cache.journal if one.environment == environment]
+                demand("I12", generations == sorted(set(generations)), generations)
 
-    def _shown(self) -> Iterator[tuple[str, str | None]]:
+    def _shown(self) -> Iterator[tuple[Relation, str | None]]:
         for relation, table in self.world.analytics.tables.items():
             if relation.schema == "serving":
-                yield str(relation), table.identity
+                yield relation, table.identity
 
 
 def demand(invariant: str, holds: bool, *found: object) -> None:

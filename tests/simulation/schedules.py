@@ -29,7 +29,6 @@ from dpone_provider.domain.identity import AttemptBinding, Relation
 from dpone_provider.domain.occurrence import PENDING, Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Unknown
 from tests.simulation.actors import Actor, Actors, Crash
-from tests.simulation.cache import SimulatedCache
 from tests.simulation.deployments import Work
 from tests.simulation.invariants import Violated, Watch, demand, truth
 from tests.simulation.wire import Call, Delay, Fault
@@ -230,7 +229,7 @@ class _Play:
                         world.coordinator.begin_retirement(current.occurrence_id)
 
     def _follow(self) -> None:
-        other = SimulatedCache(self.world.wire)
+        other = self.world.another_cache()
         self.world.promote(self.deployments[0], cache=other, actor="second machine", drain_timeout=1.0)
 
     def _end_pending(self) -> None:

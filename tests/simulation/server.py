@@ -50,6 +50,8 @@ class StoredTable:
     """What a view reads."""
     dependants: tuple[str, ...] = ()
     unmodelled: tuple[str, ...] = ()
+    _digested: tuple[tuple[pa.RecordBatch, ...], str] | None = None
+    """The batches that were digested last, which never change, and their digest."""
 
     @property
     def rows(self) -> int:
@@ -59,10 +61,13 @@ class StoredTable:
     @property
     def content_digest(self) -> str:
         """The content digest in its textual form."""
-        hasher = ContentHasher(self.columns)
-        for batch in self.batches:
-            hasher.update(batch)
-        return str(hasher.digest)
+        known = self._digested
+        if known is None or list(map(id, known[0])) != list(map(id, self.batches)):
+            hasher = ContentHasher(self.columns)
+            for batch in self.batches:
+                hasher.update(batch)
+            known = self._digested = (tuple(self.batches), str(hasher.digest))
+        return known[1]
 
 
 @dataclass(slots=True)

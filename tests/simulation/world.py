@@ -129,6 +129,9 @@ class World:
     servers: dict[str, SimulatedServer] = field(init=False)
     gates: dict[ServiceId, LoginGate] = field(init=False)
     cache: SimulatedCache = field(init=False)
+    """This machine's."""
+    caches: list[SimulatedCache] = field(default_factory=list)
+    """Every machine's, this one's first."""
     airflow: SimulatedAirflow = field(init=False)
     dbt: SimulatedDbt = field(init=False)
     dbt_program: DbtProgram = field(init=False)
@@ -150,7 +153,7 @@ class World:
             for server in self.servers.values()
             if server.enrolled is not None
         }
-        self.cache = SimulatedCache(self.wire)
+        self.cache = self.another_cache()
         self.airflow = SimulatedAirflow(self.wire)
         self.dbt = SimulatedDbt()
         self.dbt_program = DbtProgram(self.wire, self.dbt, self.server_at, columns=COLUMNS, rows=ROWS)
@@ -295,6 +298,11 @@ class World:
         return self.workload(parent, attempt.binding.workload_id).observer(attempt, None)
 
     # what happens
+
+    def another_cache(self) -> SimulatedCache:
+        """Return the empty cache of another machine."""
+        self.caches.append(SimulatedCache(self.wire))
+        return self.caches[-1]
 
     def parent(self, works: Sequence[Work] = WORKS, *, environment: str = ENVIRONMENT, name: str = "flights") -> Parent:
         """Build a deployment and lay it on disk."""
