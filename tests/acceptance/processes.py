@@ -25,7 +25,8 @@ from dpone_provider.domain.outcomes import Failure
 from tests.acceptance.world import Airflow
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__])
+_PRELOADED = [__name__]
+_CONTEXT.set_forkserver_preload(_PRELOADED)
 WORKER = b"dpone_provider.worker"
 SECONDS = 60.0
 
@@ -36,6 +37,8 @@ class Process:
 
     act: Callable[..., object]
     arguments: tuple[Any, ...]
+    has_children: bool = False
+    """Whether what it does forks processes of its own, in the way of this module."""
     pid: int = 0
     _process: Any = None
     _line: Connection | None = field(default=None)
@@ -43,7 +46,9 @@ class Process:
     def __post_init__(self) -> None:
         """Fork, and wait for the word to begin."""
         self._line, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_live, args=(theirs, self.act, self.arguments), daemon=True)
+        self._process = _CONTEXT.Process(
+            target=_live, args=(theirs, self.act, self.arguments), daemon=not self.has_children
+        )
         self._process.start()
         theirs.close()
         self.pid = self._process.pid
@@ -93,6 +98,24 @@ class Process:
     def worker(self) -> int | None:
         """Return the id of its worker process, if it has one."""
         return next((pid for pid in descendants(self.pid) if WORKER in command_line(pid)), None)
+
+
+def preload(module: str) -> None:
+    """Have a module imported in the process that all are forked from; before the first is."""
+    _PRELOADED.append(module)
+    _CONTEXT.set_forkserver_preload(_PRELOADED)
+
+
+def forked_line() -> tuple[Connection, Connection]:
+    """Return both ends of a line to a process that ``fork`` starts."""
+    return _CONTEXT.Pipe()
+
+
+def fork(act: Callable[..., object], arguments: tuple[Any, ...]) -> Any:
+    """Start a process that acts at once, and return it: for those that such a process starts itself."""
+    process = _CONTEXT.Process(target=act, args=arguments, daemon=True)
+    process.start()
+    return process
 
 
 _STARTED: list[Process] = []

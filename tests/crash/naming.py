@@ -16,17 +16,34 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 APPLICATION = "dpone_provider.application."
+ASSEMBLY = "dpone_provider.assembly."
 SCRIPTS = APPLICATION + "ledger."
 """What runs inside a ledger transaction is not what asks for one."""
 POLLING = frozenset({"wait-for-quiescence", "follow"})
+DURABLE = frozenset(
+    {
+        *("cache.materialise", "cache.swap-pointer", "catalog.raise-mark"),
+        *("gate.create", "gate.enable", "gate.disable", "gate.end-sessions", "gate.collect"),
+        *("publisher.bind", "publisher.create-staged", "publisher.dispatch", "publisher.discard-staged"),
+        *("child.start", "child.answer", "staging.write", "staging.finish", "target.replace", "target.commit"),
+    }
+)
+"""The calls by which something changes, other than the ledger's transactions."""
+READING = frozenset({"read", "read-back", "gate", "authority", "end-sleepers"})
+"""The ledger's transactions that only read."""
 ELSEWHERE = "child"
 """The step of a call that no function of the application makes: of a child that is not ours, as dbt is."""
 
 
 def step_of(frame: FrameType | None) -> str:
-    """Return the step of the innermost function of the application layer at or above ``frame``."""
+    """Return the step of the innermost function of the application layer at or above ``frame``.
+
+    Empty for what the assembly reads by itself, to put its parts together: that is no step of the protocol.
+    """
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
+        if module.startswith(ASSEMBLY):
+            return ""
         if module.startswith(APPLICATION) and not module.startswith(SCRIPTS):
             return frame.f_code.co_qualname.partition(".<locals>")[0].rpartition(".")[2].strip("_").replace("_", "-")
         frame = frame.f_back
@@ -49,13 +66,19 @@ class Names:
 
     def at(self, step: str, port: str, call: str, about: str = "") -> str:
         """Return the name of the next call of this step; empty past the end."""
-        self.ended = self.ended or step == self.until
-        if self.ended:
+        self.ended = self.ended or (step == self.until and step != "")
+        if self.ended or not step:
             return ""
         said = f"{self.scene}.{step}.{port}.{call.replace('_', '-').replace(' ', '-')}" + (f"@{about}" if about else "")
         self.given[said] += 1
         number = self.given[said]
         return said if number == 1 or step in POLLING else f"{said}#{number}"
+
+
+def is_durable(name: str) -> bool:
+    """Tell whether something lasts of the call at a point: whether a crash there differs from one at the next."""
+    port, call = name.partition("#")[0].partition("@")[0].split(".")[2:]
+    return f"{port}.{call}" in DURABLE or (port == "ledger" and call not in READING)
 
 
 def differences(registered: Collection[str], hit: Collection[str]) -> list[str]:

@@ -1,0 +1,328 @@
+"""The scenes on the lab's real engines: a process is killed at a named point, and somebody goes on from there.
+
+The same names and the same scenes as on the simulator; each of them leaves its place as it found it, so that a scene
+is played over and over in one place. Of a ledger transaction everything was said but COMMIT when the process dies.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpone_provider.application.attempt import AttemptReport
+from dpone_provider.application.promotion import PromotionReport
+from dpone_provider.application.recovery import Recovered
+from dpone_provider.domain.attempt import AttemptState
+from dpone_provider.domain.identity import AirflowTry, AttemptId, OccurrenceId
+from dpone_provider.domain.outcomes import DponeError
+from tests.acceptance.processes import Process
+from tests.acceptance.world import Deployment, Place, succeeded
+from tests.crash import struck
+from tests.crash.struck import Strike
+
+NOWHERE = "nowhere"
+SQL, CLICKHOUSE, DBT = "ordinary.orders", "ordinary.marts", "native.small.build"
+
+
+@dataclass(slots=True)
+class LabStage:
+    """A place with two deployments; ``promoted`` is what is ACTIVE. ``workload`` is the scene's."""
+
+    place: Place
+    deployments: list[Deployment]
+    workload: str = SQL
+    promoted: PromotionReport | None = None
+    tried: AirflowTry | None = None
+    """The try after which the next one is tried."""
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    # being struck
+
+    def strike(self, scene: str, at: str, act: Callable[..., object], *arguments: Any, until: str = "") -> list[str]:
+        """Let a process do something until it has passed ``at``; return the points that were passed."""
+        passed = self.place.root / f"passed-{next(self._numbers)}"
+        passed.touch()
+        strike = Strike(scene, at, passed, until)
+        process = Process(act, (self.place.settings, strike, *arguments), has_children=True)
+        process.begin().result()
+        return passed.read_text().split()
+
+    def killed_at(self, step: str, act: Callable[..., object], *arguments: Any) -> None:
+        """Leave behind what a process did until it was killed at a step."""
+        at = f"{NOWHERE}.{step}"
+        assert at in self.strike(NOWHERE, at, act, *arguments)
+
+    # what is there
+
+    def other(self) -> Deployment:
+        """Return the deployment that is not ACTIVE."""
+        (found,) = [one for one in self.deployments if self.promoted is None or one.deployment_id != self.promoted.deployment_id][:1]
+        return found
+
+    def occurrence(self, *states: str) -> OccurrenceId:
+        """Return the occurrence of the environment in one of these states."""
+        rows = self.place.ledger(
+            "SELECT occurrence_id FROM dpone_control.occurrence WHERE environment = %s AND state = ANY(%s)",
+            self.place.name,
+            list(states),
+        )
+        ((found,),) = rows
+        return OccurrenceId(str(found))
+
+    def attempt(self) -> AttemptId:
+        """Return the newest attempt."""
+        return AttemptId(self.place.attempts()[-1][0])
+
+    def arguments(self, tried: AirflowTry) -> tuple[Any, ...]:
+        """Return what a process is told of an attempt of the scene's workload."""
+        assert self.promoted is not None
+        return (self.promoted.occurrence_id, self.promoted.deployment_id, self.workload, tried)
+
+    def left_behind(self, step: str = "listen.child.event") -> AirflowTry:
+        """Leave a dead attempt behind."""
+        self.tried = self.place.tried("the run of " + str(next(self._numbers)))
+        self.killed_at(step, struck.run, *self.arguments(self.tried))
+        return self.tried
+
+    # going on
+
+    def finish_promotion(self, deployment: Deployment) -> None:
+        """Run cache-sync again: the deployment is ACTIVE, alone, and the pointer names it."""
+        self.promoted = self.place.promote(deployment)
+        assert self.place.states()[-1] == "ACTIVE"
+        assert set(self.place.states()[:-1]) <= {"RETIRED", "WITHDRAWN"}
+        assert deployment.deployment_id in self.place.pointer.read_text()
+
+    def settle(self) -> None:
+        """End what is dead, and settle what is unknown; only dbt's may need a judgement."""
+        runtime = self.place.runtime()
+        for one in runtime.recover_dead():
+            assert one.did in (Recovered.ENDED, Recovered.UNKNOWN), one
+        for attempt in runtime.attempts(unresolved_only=True, limit=100):
+            try:
+                runtime.reconcile_attempt(attempt.attempt_id)
+            except DponeError:
+                assert self.workload == DBT
+                runtime.judge_attempt(attempt.attempt_id, AttemptState.FAILED, because="a scene's end", by="a test")
+
+    def try_again(self) -> None:
+        """Let Airflow run the next try of the same task, which takes the front door for the one before."""
+        assert self.tried is not None
+        again = self.place.tried(self.tried.run_id, number=self.tried.try_number + 1)
+        outcome = self.place.run(self._report(), self.workload, again)
+        if not isinstance(outcome, AttemptReport):
+            assert outcome.problem.reason == "attempt_commit_unknown", outcome
+
+    def demand_works(self) -> None:
+        """A new run succeeds, its target is what its source is; no login and no staged table is left."""
+        self.place.fill("orders", 1, first=1000 + next(self._numbers))
+        succeeded(self.place.run(self._report(), self.workload))
+        source = self.place.in_shop("SELECT id::text FROM {orders} ORDER BY id")
+        assert self._target() == [one for (one,) in source]
+        assert self.left_over() == []
+        assert self.place.world.violations() == []
+
+    def left_over(self) -> list[str]:
+        """Return what should not be there when everything has come to rest."""
+        logins = self.place.in_warehouse("SELECT rolname FROM pg_roles WHERE rolname LIKE 'dpone_v3_%'")
+        staged = self.place.in_warehouse(
+            "SELECT relname FROM pg_class WHERE relname LIKE 'dpone_%' AND relnamespace = 'stage'::regnamespace"
+        )
+        clickhouse = self.place.world.clickhouse("SELECT name FROM system.tables WHERE database = 'dpone_stage' AND name NOT LIKE 'dpone_%journal%'")
+        found = [str(one) for (one,) in (*logins, *staged)] + clickhouse.split()
+        return found + [f"{state} {one}" for one, state in self.place.attempts() if state in ("RUNNING", "COMMIT_UNKNOWN")]
+
+    def _report(self) -> PromotionReport:
+        assert self.promoted is not None
+        return self.promoted
+
+    def _target(self) -> list[str]:
+        if self.workload == CLICKHOUSE:
+            return self.place.mart("orders", "id")
+        relation = "mart.{numbers}" if self.workload == DBT else "stage.{orders}"
+        return [one for (one,) in self.place.in_warehouse(f"SELECT id::text FROM {relation} ORDER BY id")]
+
+
+# ─── scenes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Play = Callable[[LabStage, str], list[str]]
+"""Plays a scene in which a process is killed at a point (empty: at none), and returns the points that were passed."""
+
+
+def promote(stage: LabStage, at: str) -> list[str]:
+    """Into an environment that nothing holds."""
+    if stage.promoted is not None:
+        stage.place.runtime().retire(stage.occurrence("ACTIVE"), 10.0)
+    wanted = stage.deployments[0]
+    passed = stage.strike("promote", at, struck.promote, stage.place.order(wanted))
+    stage.finish_promotion(wanted)
+    return passed
+
+
+def handover(stage: LabStage, at: str) -> list[str]:
+    """Over a predecessor with a dead attempt."""
+    stage.left_behind()
+    wanted = stage.other()
+    passed = stage.strike("handover", at, struck.promote, stage.place.order(wanted))
+    stage.finish_promotion(wanted)
+    return passed
+
+
+def continued(stage: LabStage, at: str) -> list[str]:
+    """After prepare."""
+    wanted = stage.other()
+    stage.killed_at("point.cache.swap-pointer", struck.promote, stage.place.order(wanted))
+    passed = stage.strike("continue", at, struck.promote, stage.place.order(wanted))
+    stage.finish_promotion(wanted)
+    return passed
+
+
+def follow(stage: LabStage, at: str) -> list[str]:
+    """Into another cache."""
+    wanted = next(one for one in stage.deployments if stage.promoted and one.deployment_id == stage.promoted.deployment_id)
+    other = stage.place.root / f"machine-{next(stage._numbers)}"
+    other.mkdir()
+    here, stage.place.root = stage.place.root, other
+    try:
+        passed = stage.strike("follow", at, struck.promote, stage.place.order(wanted))
+        stage.place.promote(wanted)
+        assert wanted.deployment_id in stage.place.pointer.read_text()
+    finally:
+        stage.place.root = here
+    return passed
+
+
+def withdraw(stage: LabStage, at: str) -> list[str]:
+    """What was requested."""
+    wanted = stage.other()
+    stage.killed_at("drain-predecessor.ledger.drain", struck.promote, stage.place.order(wanted))
+    passed = stage.strike("withdraw", at, struck.withdraw, stage.occurrence("REQUESTED"))
+    stage.finish_promotion(wanted)
+    return passed
+
+
+def abandon(stage: LabStage, at: str) -> list[str]:
+    """What was prepared."""
+    wanted = stage.other()
+    stage.killed_at("point.cache.swap-pointer", struck.promote, stage.place.order(wanted))
+    passed = stage.strike("abandon", at, struck.abandon, stage.occurrence("PREPARED"))
+    stage.finish_promotion(wanted)
+    return passed
+
+
+def retire(stage: LabStage, at: str) -> list[str]:
+    """With a dead attempt."""
+    stage.left_behind()
+    occurrence_id = stage.occurrence("ACTIVE")
+    passed = stage.strike("retire", at, struck.retire, occurrence_id)
+    if "RETIRING" in stage.place.states():
+        stage.place.runtime().retire(occurrence_id, 10.0)
+    stage.finish_promotion(stage.deployments[0])
+    return passed
+
+
+def attempt(scene: str) -> Play:
+    """Return a scene of one attempt; the next try or ``recover`` goes on, by turns."""
+
+    def play(stage: LabStage, at: str) -> list[str]:
+        stage.tried = stage.place.tried("the run of " + str(next(stage._numbers)))
+        passed = stage.strike(scene, at, struck.run, *stage.arguments(stage.tried))
+        if at and len(at) % 2:
+            stage.try_again()
+        stage.settle()
+        return passed
+
+    return play
+
+
+def retry(stage: LabStage, at: str) -> list[str]:
+    """The next try of a dead one."""
+    first = stage.left_behind()
+    stage.tried = stage.place.tried(first.run_id, number=2)
+    passed = stage.strike("retry", at, struck.run, *stage.arguments(stage.tried), until="begin")
+    stage.settle()
+    return passed
+
+
+def wait(stage: LabStage, at: str) -> list[str]:
+    """Another run's attempt where a dead one holds the slots."""
+    stage.left_behind()
+    passed = stage.strike("wait", at, struck.run, *stage.arguments(stage.place.tried()), until="begin")
+    stage.settle()
+    return passed
+
+
+def recovering(scene: str, step: str) -> Play:
+    """Return a scene of ``dpone recover`` after a process that was killed at a step."""
+
+    def play(stage: LabStage, at: str) -> list[str]:
+        stage.left_behind(step)
+        passed = stage.strike(scene, at, struck.recover)
+        stage.settle()
+        return passed
+
+    return play
+
+
+def recover_word(stage: LabStage, at: str) -> list[str]:
+    """``dpone recover --attempt``."""
+    stage.left_behind()
+    passed = stage.strike("recover-word", at, struck.recover_on_word, stage.attempt())
+    stage.settle()
+    return passed
+
+
+def reconciling(scene: str, act: Callable[..., object]) -> Play:
+    """Return a scene of ``dpone attempt reconcile``: the target could not be read when its gate was CLOSED."""
+
+    def play(stage: LabStage, at: str) -> list[str]:
+        wire = stage.place.world.wires["analytics" if stage.workload == CLICKHOUSE else "warehouse"]
+        looking = b"DROP TABLE IF EXISTS" if stage.workload == CLICKHOUSE else b"dpone publisher: observe"
+        moment = wire.at_bytes(looking, wire.down if stage.workload == CLICKHOUSE else wire.cut)
+        stage.place.run(stage._report(), stage.workload)
+        assert moment.came()
+        stage.place.world.up()
+        passed = stage.strike(scene, at, act, stage.attempt())
+        stage.settle()
+        return passed
+
+    return play
+
+
+PLAYS: dict[str, tuple[str, Play]] = {
+    "promote": (SQL, promote),
+    "handover": (SQL, handover),
+    "continue": (SQL, continued),
+    "follow": (SQL, follow),
+    "withdraw": (SQL, withdraw),
+    "abandon": (SQL, abandon),
+    "retire": (SQL, retire),
+    "transfer": (SQL, attempt("transfer")),
+    "publish": (CLICKHOUSE, attempt("publish")),
+    "retry": (SQL, retry),
+    "wait": (SQL, wait),
+    "recover": (SQL, recovering("recover", "listen.child.event")),
+    "recover-unissued": (SQL, recovering("recover-unissued", "begin.publisher.bind")),
+    "recover-dispatched": (CLICKHOUSE, recovering("recover-dispatched", "workload-record.ledger.read")),
+    "recover-word": (SQL, recover_word),
+    "reconcile": (SQL, reconciling("reconcile", struck.reconcile)),
+    "reconcile-published": (CLICKHOUSE, reconciling("reconcile-published", struck.reconcile)),
+}
+"""Every scene that is played on the lab, with the workload that it is about."""
+
+
+def stage_of(place: Place) -> LabStage:
+    """Set a place: a table that goes to the warehouse and to ClickHouse; two deployments of both transfers."""
+    place.source("orders")
+    both = [place.transfer("orders"), place.onward("orders", id="marts")]
+    first = place.release(*both)
+    second = place.release(place.transfer("orders", timeout_seconds=60), both[1])
+    return LabStage(place, [first, second])
+
+
+def place_in(root: Path, world: Any) -> Place:
+    """Return a new place."""
+    return Place(world, root)
