@@ -37,8 +37,6 @@ class Process:
 
     act: Callable[..., object]
     arguments: tuple[Any, ...]
-    has_children: bool = False
-    """Whether what it does forks processes of its own, in the way of this module."""
     pid: int = 0
     _process: Any = None
     _line: Connection | None = field(default=None)
@@ -46,9 +44,7 @@ class Process:
     def __post_init__(self) -> None:
         """Fork, and wait for the word to begin."""
         self._line, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(
-            target=_live, args=(theirs, self.act, self.arguments), daemon=not self.has_children
-        )
+        self._process = _CONTEXT.Process(target=_live, args=(theirs, self.act, self.arguments), daemon=True)
         self._process.start()
         theirs.close()
         self.pid = self._process.pid
@@ -106,16 +102,12 @@ def preload(module: str) -> None:
     _CONTEXT.set_forkserver_preload(_PRELOADED)
 
 
-def forked_line() -> tuple[Connection, Connection]:
-    """Return both ends of a line to a process that ``fork`` starts."""
-    return _CONTEXT.Pipe()
-
-
-def fork(act: Callable[..., object], arguments: tuple[Any, ...]) -> Any:
-    """Start a process that acts at once, and return it: for those that such a process starts itself."""
-    process = _CONTEXT.Process(target=act, args=arguments, daemon=True)
-    process.start()
-    return process
+def line_to(act: Callable[..., object]) -> Connection:
+    """Start a process that acts at once on its end of a line; return the other end, whose end is to be its own."""
+    line, theirs = _CONTEXT.Pipe()
+    _CONTEXT.Process(target=act, args=(theirs,), daemon=True).start()
+    theirs.close()
+    return line
 
 
 _STARTED: list[Process] = []

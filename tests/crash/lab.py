@@ -17,8 +17,9 @@ from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.application.recovery import Recovered
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import AirflowTry, AttemptId, OccurrenceId
-from dpone_provider.domain.outcomes import DponeError
-from tests.acceptance.processes import Process
+from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Failure, Refused, Unknown
+from tests.acceptance import dbt
+from tests.acceptance.processes import Process, line_to
 from tests.acceptance.world import Deployment, Place, succeeded
 from tests.crash import struck
 from tests.crash.struck import Strike
@@ -37,6 +38,8 @@ class LabStage:
     promoted: PromotionReport | None = None
     tried: AirflowTry | None = None
     """The try after which the next one is tried."""
+    outcome: object = None
+    """What the struck process came to, None if it was killed."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     # being struck
@@ -45,15 +48,33 @@ class LabStage:
         """Let a process do something until it has passed ``at``; return the points that were passed."""
         passed = self.place.root / f"passed-{next(self._numbers)}"
         passed.touch()
-        strike = Strike(scene, at, passed, until)
-        process = Process(act, (self.place.settings, strike, *arguments), has_children=True)
-        process.begin().result()
+        self.outcome = self._do(Strike(scene, at, passed, until), act, *arguments)
         return passed.read_text().split()
+
+    def _do(self, strike: Strike, act: Callable[..., object], *arguments: Any) -> object:
+        """Do something in a process; one that runs a transfer has a worker's process waiting for it."""
+        line = line_to(struck.work) if act is struck.run and self.workload != DBT else None
+        more = (line,) if act is struck.run else ()
+        process = Process(act, (self.place.settings, strike, *arguments, *more))
+        if line is not None:
+            line.close()
+        return process.begin().result()
+
+    def run(self, tried: AirflowTry | None = None) -> AttemptReport | Failure:
+        """Run an attempt of the scene's workload that nothing happens to."""
+        passed = self.place.root / "passed"
+        outcome = self._do(Strike("", "", passed), struck.run, *self.arguments(tried or self.place.tried()))
+        assert isinstance(outcome, AttemptReport | Refused | Busy | Failed | Unknown), outcome
+        return outcome
 
     def killed_at(self, step: str, act: Callable[..., object], *arguments: Any) -> None:
         """Leave behind what a process did until it was killed at a step."""
         at = f"{NOWHERE}.{step}"
         assert at in self.strike(NOWHERE, at, act, *arguments)
+
+    def crash(self, point: str) -> list[str]:
+        """Let the scene's workload run in a process that is killed at a point; return the points that were passed."""
+        return self.strike(point.partition(".")[0], point, struck.run, *self.arguments(self.place.tried()))
 
     # what is there
 
@@ -81,7 +102,7 @@ class LabStage:
         assert self.promoted is not None
         return (self.promoted.occurrence_id, self.promoted.deployment_id, self.workload, tried)
 
-    def left_behind(self, step: str = "listen.child.event") -> AirflowTry:
+    def left_behind(self, step: str = "listen.child.event@staged") -> AirflowTry:
         """Leave a dead attempt behind."""
         self.tried = self.place.tried("the run of " + str(next(self._numbers)))
         self.killed_at(step, struck.run, *self.arguments(self.tried))
@@ -112,38 +133,37 @@ class LabStage:
         """Let Airflow run the next try of the same task, which takes the front door for the one before."""
         assert self.tried is not None
         again = self.place.tried(self.tried.run_id, number=self.tried.try_number + 1)
-        outcome = self.place.run(self._report(), self.workload, again)
+        outcome = self.run(again)
         if not isinstance(outcome, AttemptReport):
             assert outcome.problem.reason == "attempt_commit_unknown", outcome
 
     def demand_works(self) -> None:
         """A new run succeeds, its target is what its source is; no login and no staged table is left."""
-        self.place.fill("orders", 1, first=1000 + next(self._numbers))
-        succeeded(self.place.run(self._report(), self.workload))
-        source = self.place.in_shop("SELECT id::text FROM {orders} ORDER BY id")
-        assert self._target() == [one for (one,) in source]
-        assert self.left_over() == []
+        if self.workload != DBT:
+            self.place.fill("orders", 1, first=1000 + next(self._numbers))
+        succeeded(self.run())
+        source = [one for (one,) in self.place.in_shop("SELECT id FROM {orders} ORDER BY id")]
+        target = self._target()
+        assert target == source, (self.workload, target, source)
+        left = self.left_over()
+        assert left == [], left
         assert self.place.world.violations() == []
 
     def left_over(self) -> list[str]:
         """Return what should not be there when everything has come to rest."""
         logins = self.place.in_warehouse("SELECT rolname FROM pg_roles WHERE rolname LIKE 'dpone_v3_%'")
         staged = self.place.in_warehouse(
-            "SELECT relname FROM pg_class WHERE relname LIKE 'dpone_%' AND relnamespace = 'stage'::regnamespace"
+            "SELECT relname FROM pg_class WHERE relname ~ '^dpone_[0-9a-f]{16}' AND relnamespace = 'stage'::regnamespace"
         )
-        clickhouse = self.place.world.clickhouse("SELECT name FROM system.tables WHERE database = 'dpone_stage' AND name NOT LIKE 'dpone_%journal%'")
+        clickhouse = self.place.world.clickhouse("SELECT name FROM system.tables WHERE match(name, '^dpone_[0-9a-f]{16}')")
         found = [str(one) for (one,) in (*logins, *staged)] + clickhouse.split()
         return found + [f"{state} {one}" for one, state in self.place.attempts() if state in ("RUNNING", "COMMIT_UNKNOWN")]
 
-    def _report(self) -> PromotionReport:
-        assert self.promoted is not None
-        return self.promoted
-
-    def _target(self) -> list[str]:
+    def _target(self) -> list[int]:
         if self.workload == CLICKHOUSE:
-            return self.place.mart("orders", "id")
+            return [int(one) for one in self.place.mart("orders", "id")]
         relation = "mart.{numbers}" if self.workload == DBT else "stage.{orders}"
-        return [one for (one,) in self.place.in_warehouse(f"SELECT id::text FROM {relation} ORDER BY id")]
+        return [one for (one,) in self.place.in_warehouse(f"SELECT id FROM {relation} ORDER BY id")]
 
 
 # ─── scenes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,7 +302,7 @@ def reconciling(scene: str, act: Callable[..., object]) -> Play:
         wire = stage.place.world.wires["analytics" if stage.workload == CLICKHOUSE else "warehouse"]
         looking = b"DROP TABLE IF EXISTS" if stage.workload == CLICKHOUSE else b"dpone publisher: observe"
         moment = wire.at_bytes(looking, wire.down if stage.workload == CLICKHOUSE else wire.cut)
-        stage.place.run(stage._report(), stage.workload)
+        stage.run()
         assert moment.came()
         stage.place.world.up()
         passed = stage.strike(scene, at, act, stage.attempt())
@@ -304,7 +324,7 @@ PLAYS: dict[str, tuple[str, Play]] = {
     "publish": (CLICKHOUSE, attempt("publish")),
     "retry": (SQL, retry),
     "wait": (SQL, wait),
-    "recover": (SQL, recovering("recover", "listen.child.event")),
+    "recover": (SQL, recovering("recover", "listen.child.event@staged")),
     "recover-unissued": (SQL, recovering("recover-unissued", "begin.publisher.bind")),
     "recover-dispatched": (CLICKHOUSE, recovering("recover-dispatched", "workload-record.ledger.read")),
     "recover-word": (SQL, recover_word),
@@ -321,6 +341,19 @@ def stage_of(place: Place) -> LabStage:
     first = place.release(*both)
     second = place.release(place.transfer("orders", timeout_seconds=60), both[1])
     return LabStage(place, [first, second])
+
+
+def dbt_stage_of(place: Place) -> LabStage:
+    """Set a place: a table that was brought to the warehouse, and a dbt model over it."""
+    place.source("orders")
+    workspace = place.workspace(place.transfer("orders"), native=dbt.native())
+    dbt.project(place, workspace)
+    deployment = place.released(workspace)
+    stage = LabStage(place, [deployment])
+    stage.finish_promotion(deployment)
+    succeeded(stage.run())
+    stage.workload = DBT
+    return stage
 
 
 def place_in(root: Path, world: Any) -> Place:

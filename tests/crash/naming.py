@@ -19,7 +19,8 @@ APPLICATION = "dpone_provider.application."
 ASSEMBLY = "dpone_provider.assembly."
 SCRIPTS = APPLICATION + "ledger."
 """What runs inside a ledger transaction is not what asks for one."""
-POLLING = frozenset({"wait-for-quiescence", "follow"})
+POLLING = frozenset({"wait-for-quiescence", "follow", "collect"})
+"""The steps that do the same as often as it takes: until nobody is there, or for whatever crashes left."""
 DURABLE = frozenset(
     {
         *("cache.materialise", "cache.swap-pointer", "catalog.raise-mark"),

@@ -43,6 +43,8 @@ class Strike:
     def __call__(self, actor: str, call: Call) -> Fault | None:
         """Name a call, and strike at the first of the name."""
         about = ALIASES.get(call.subject, call.subject) if call.port == "catalog" else ""
+        if call.port == "child" and call.subject != "None":
+            about = call.subject
         name = self.names.of(call.port, call.name, about)
         if name and name not in self.hit:
             self.hit.append(name)

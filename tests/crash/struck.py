@@ -174,43 +174,44 @@ class WatchedServices:
 
 
 class ForkedChildren:
-    """``ChildRunner``: the worker's own code in a forked process, which dies with its controller."""
+    """``ChildRunner`` of one child: the worker's own code in a process that was forked for it, and dies with it."""
 
-    def __init__(self, strike: Strike):
-        """Pass points as ``strike`` says."""
-        self._strike = strike
+    def __init__(self, strike: Strike, line: Line):
+        """Speak to the process at the other end of ``line``."""
+        self._strike, self._line = strike, line
 
     @contextmanager
     def start(self, command: ChildCommand, deadline: Deadline) -> Iterator[ForkedChild]:
-        """Fork; leaving the block kills what is left."""
+        """Give it its job; leaving the block is its end."""
         self._strike("child", "start")
         assert command.standard_input is not None
-        line, theirs = processes.forked_line()
-        strike = dataclasses.replace(self._strike, names=None)
-        process = processes.fork(work, (theirs, command.standard_input.reveal(), strike))
-        theirs.close()
+        ended = self._strike.names is not None and self._strike.names.ended
+        names = Names(self._strike.scene, self._strike.until, ended=ended)
+        self._line.send((command.standard_input.reveal(), dataclasses.replace(self._strike, names=names)))
         try:
-            yield ForkedChild(process, line, self._strike)
+            yield ForkedChild(self._line, self._strike)
         finally:
-            process.kill()
-            process.join(processes.SECONDS)
+            self._line.close()
 
 
 class ForkedChild:
     """``ChildProcess`` of a forked worker."""
 
-    def __init__(self, process: Any, line: Line, strike: Strike):
+    def __init__(self, line: Line, strike: Strike):
         """Speak to it through ``line``."""
-        self._process, self._line, self._strike = process, line, strike
+        self._line, self._strike = line, strike
+        self._code: int | None = None
 
     def events(self) -> Iterator[Mapping[str, object]]:
         """Yield what it says until it has ended."""
-        with suppress(EOFError, ConnectionError):
-            while True:
-                event = self._line.recv()
-                self._strike("child", "event")
+        try:
+            while isinstance(event := self._line.recv(), dict):
+                if event.get("event") != "progress":
+                    self._strike("child", "event", str(event.get("event")))
                 yield event
-        self._process.join(processes.SECONDS)
+            self._code = event
+        except (EOFError, ConnectionError):
+            self._code = -signal.SIGKILL
 
     def answer(self, message: Mapping[str, object]) -> None:
         """Answer it."""
@@ -219,13 +220,12 @@ class ForkedChild:
             self._line.send(message)
 
     def stop(self, grace: float) -> None:
-        """Kill it."""
-        self._process.kill()
-        self._process.join(processes.SECONDS)
+        """Let it end."""
+        self._line.close()
 
     def exit_code(self) -> int | None:
         """Return how it ended."""
-        return self._process.exitcode
+        return self._code
 
 
 class WatchedChildren:
@@ -287,21 +287,26 @@ class ForkedChannel:
             die()
 
 
-def work(line: Line, job_line: str, strike: Strike) -> None:
-    """Be a worker: what ``python -m dpone_provider.worker`` does, with its ports watched."""
+def work(line: Line) -> None:
+    """Be a worker: what ``python -m dpone_provider.worker`` does, with its ports watched; say the exit code last."""
+    try:
+        job_line, strike = line.recv()
+    except EOFError:
+        return
     channel, clock = ForkedChannel(line), SystemClock()
     job = WorkerJob.from_line(job_line)
     _watch_transaction(strike)
     real = worker_of(job, channel, clock)
     worker = dataclasses.replace(
-        real,
-        reader=Watched("reader", real.reader, strike),
-        writer=Watched("staging", real.writer, strike),
+        real, reader=Watched("reader", real.reader, strike), writer=Watched("staging", real.writer, strike)
     )
+    code = 0
     try:
         run_worker(worker, job, Deadline.after(clock, job.seconds))
     except DponeError as error:
         channel.say({"event": "failed", **to_json(error.failure)})
+        code = 1
+    line.send(code)
 
 
 def _watch_transaction(strike: Strike) -> None:
@@ -344,12 +349,13 @@ def run(
     deployment_id: Digest,
     workload_id: str,
     tried: AirflowTry,
+    line: Line | None,
 ) -> AttemptReport | Failure:
-    """Be a task of Airflow."""
+    """Be a task of Airflow; its worker is at the other end of ``line``, dbt is a child like any other."""
 
     def watched(workload: Any) -> Workload:
         real = workload.children
-        children = WatchedChildren(real, strike) if workload_id.startswith("native.") else ForkedChildren(strike)
+        children = WatchedChildren(real, strike) if line is None else ForkedChildren(strike, line)
         return dataclasses.replace(workload, children=children)  # type: ignore[no-any-return]
 
     runtime = struck_runtime(settings, strike)

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.world import World
-from tests.crash.lab import PLAYS, LabStage, place_in, stage_of
-from tests.crash.naming import differences
-from tests.crash.registry import of_scene, registered
+from tests.crash.lab import DBT, PLAYS, LabStage, dbt_stage_of, place_in, stage_of
+from tests.crash.naming import POLLING, differences, is_durable
+from tests.crash.registry import SCENES_ON_THE_LAB, WITH_DBT, of_scene, registered
 
 pytestmark = pytest.mark.lab
 ON_THE_LAB = [name for name, on_the_lab in registered().items() if on_the_lab]
+WITH_A_STUB = [name for name in ON_THE_LAB if name not in WITH_DBT]
+AT_LEAST = 100
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +36,34 @@ def play(stage: LabStage, scene: str, at: str) -> list[str]:
     return passed
 
 
+def test_there_are_enough_points() -> None:
+    assert len(WITH_A_STUB) >= AT_LEAST
+    assert PLAYS.keys() == SCENES_ON_THE_LAB
+
+
 @pytest.mark.parametrize("scene", PLAYS)
 def test_a_scene_passes_exactly_its_registered_points(stage: LabStage, scene: str) -> None:
-    passed = [name for name in play(stage, scene, "")]
-    registered_here = of_scene(scene, registered())
-    assert [name for name in differences(registered_here, passed) if name.startswith("hit")] == []
-    assert differences(of_scene(scene, ON_THE_LAB), [one for one in passed if one in ON_THE_LAB]) == []
+    """A step that does the same as often as it takes may do it more often here, or where the simulator had no need."""
+    passed = play(stage, scene, "")
+    known = registered()
+    strange = [one for one in passed if one not in known and one.split(".")[1] not in POLLING]
+    assert strange == []
+    durable = [one for one in passed if one in known and is_durable(one)]
+    assert differences(of_scene(scene, ON_THE_LAB), durable) == []
 
 
-@pytest.mark.parametrize("point", ON_THE_LAB)
+@pytest.mark.parametrize("point", WITH_A_STUB)
 def test_a_crash_at_a_point(stage: LabStage, point: str) -> None:
     scene = point.partition(".")[0]
     assert point in play(stage, scene, point), f"{point} was never passed"
+
+
+def test_a_crash_at_ten_points_with_dbt_itself(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each is recovered from; the next one's run is the proof that nothing of it is in the way."""
+    stage = dbt_stage_of(place_in(tmp_path_factory.mktemp("dbt"), the_world))
+    assert len(WITH_DBT) == 10
+    for point in WITH_DBT:
+        assert point in stage.crash(point), f"{point} was never passed"
+        stage.settle()
+    assert stage.workload == DBT
+    stage.demand_works()
