@@ -80,7 +80,9 @@ class LabStage:
 
     def other(self) -> Deployment:
         """Return the deployment that is not ACTIVE."""
-        (found,) = [one for one in self.deployments if self.promoted is None or one.deployment_id != self.promoted.deployment_id][:1]
+        (found,) = [
+            one for one in self.deployments if self.promoted is None or one.deployment_id != self.promoted.deployment_id
+        ][:1]
         return found
 
     def occurrence(self, *states: str) -> OccurrenceId:
@@ -132,19 +134,22 @@ class LabStage:
     def try_again(self) -> None:
         """Let Airflow run the next try of the same task, which takes the front door for the one before."""
         assert self.tried is not None
-        again = self.place.tried(self.tried.run_id, number=self.tried.try_number + 1)
-        outcome = self.run(again)
-        if not isinstance(outcome, AttemptReport):
-            assert outcome.problem.reason == "attempt_commit_unknown", outcome
+        self._demand_run(self.place.tried(self.tried.run_id, number=self.tried.try_number + 1))
 
     def demand_works(self) -> None:
-        """A new run succeeds, its target is what its source is; no login and no staged table is left."""
+        """A new run succeeds, and its target is what its source is."""
+        self._demand_run(self.place.tried())
+
+    def _demand_run(self, tried: AirflowTry) -> None:
         if self.workload != DBT:
             self.place.fill("orders", 1, first=1000 + next(self._numbers))
-        succeeded(self.run())
+        succeeded(self.run(tried))
         source = [one for (one,) in self.place.in_shop("SELECT id FROM {orders} ORDER BY id")]
         target = self._target()
         assert target == source, (self.workload, target, source)
+
+    def demand_rest(self) -> None:
+        """No live attempt, no login and no staged table is left; no invariant falls."""
         left = self.left_over()
         assert left == [], left
         assert self.place.world.violations() == []
@@ -155,9 +160,13 @@ class LabStage:
         staged = self.place.in_warehouse(
             "SELECT relname FROM pg_class WHERE relname ~ '^dpone_[0-9a-f]{16}' AND relnamespace = 'stage'::regnamespace"
         )
-        clickhouse = self.place.world.clickhouse("SELECT name FROM system.tables WHERE match(name, '^dpone_[0-9a-f]{16}')")
+        clickhouse = self.place.world.clickhouse(
+            "SELECT name FROM system.tables WHERE match(name, '^dpone_[0-9a-f]{16}')"
+        )
         found = [str(one) for (one,) in (*logins, *staged)] + clickhouse.split()
-        return found + [f"{state} {one}" for one, state in self.place.attempts() if state in ("RUNNING", "COMMIT_UNKNOWN")]
+        return found + [
+            f"{state} {one}" for one, state in self.place.attempts() if state in ("RUNNING", "COMMIT_UNKNOWN")
+        ]
 
     def _target(self) -> list[int]:
         if self.workload == CLICKHOUSE:
@@ -202,7 +211,9 @@ def continued(stage: LabStage, at: str) -> list[str]:
 
 def follow(stage: LabStage, at: str) -> list[str]:
     """Into another cache."""
-    wanted = next(one for one in stage.deployments if stage.promoted and one.deployment_id == stage.promoted.deployment_id)
+    wanted = next(
+        one for one in stage.deployments if stage.promoted and one.deployment_id == stage.promoted.deployment_id
+    )
     other = stage.place.root / f"machine-{next(stage._numbers)}"
     other.mkdir()
     here, stage.place.root = stage.place.root, other
@@ -238,8 +249,7 @@ def retire(stage: LabStage, at: str) -> list[str]:
     stage.left_behind()
     occurrence_id = stage.occurrence("ACTIVE")
     passed = stage.strike("retire", at, struck.retire, occurrence_id)
-    if "RETIRING" in stage.place.states():
-        stage.place.runtime().retire(occurrence_id, 10.0)
+    stage.place.runtime().retire(occurrence_id, 10.0)
     stage.finish_promotion(stage.deployments[0])
     return passed
 
@@ -250,9 +260,11 @@ def attempt(scene: str) -> Play:
     def play(stage: LabStage, at: str) -> list[str]:
         stage.tried = stage.place.tried("the run of " + str(next(stage._numbers)))
         passed = stage.strike(scene, at, struck.run, *stage.arguments(stage.tried))
-        if at and len(at) % 2:
+        if len(at) % 2:
             stage.try_again()
         stage.settle()
+        if not len(at) % 2:
+            stage.demand_works()
         return passed
 
     return play
@@ -264,14 +276,7 @@ def retry(stage: LabStage, at: str) -> list[str]:
     stage.tried = stage.place.tried(first.run_id, number=2)
     passed = stage.strike("retry", at, struck.run, *stage.arguments(stage.tried), until="begin")
     stage.settle()
-    return passed
-
-
-def wait(stage: LabStage, at: str) -> list[str]:
-    """Another run's attempt where a dead one holds the slots."""
-    stage.left_behind()
-    passed = stage.strike("wait", at, struck.run, *stage.arguments(stage.place.tried()), until="begin")
-    stage.settle()
+    stage.demand_works()
     return passed
 
 
@@ -282,17 +287,10 @@ def recovering(scene: str, step: str) -> Play:
         stage.left_behind(step)
         passed = stage.strike(scene, at, struck.recover)
         stage.settle()
+        stage.demand_works()
         return passed
 
     return play
-
-
-def recover_word(stage: LabStage, at: str) -> list[str]:
-    """``dpone recover --attempt``."""
-    stage.left_behind()
-    passed = stage.strike("recover-word", at, struck.recover_on_word, stage.attempt())
-    stage.settle()
-    return passed
 
 
 def reconciling(scene: str, act: Callable[..., object]) -> Play:
@@ -307,6 +305,7 @@ def reconciling(scene: str, act: Callable[..., object]) -> Play:
         stage.place.world.up()
         passed = stage.strike(scene, at, act, stage.attempt())
         stage.settle()
+        stage.demand_works()
         return passed
 
     return play
@@ -323,11 +322,9 @@ PLAYS: dict[str, tuple[str, Play]] = {
     "transfer": (SQL, attempt("transfer")),
     "publish": (CLICKHOUSE, attempt("publish")),
     "retry": (SQL, retry),
-    "wait": (SQL, wait),
     "recover": (SQL, recovering("recover", "listen.child.event@staged")),
     "recover-unissued": (SQL, recovering("recover-unissued", "begin.publisher.bind")),
     "recover-dispatched": (CLICKHOUSE, recovering("recover-dispatched", "workload-record.ledger.read")),
-    "recover-word": (SQL, recover_word),
     "reconcile": (SQL, reconciling("reconcile", struck.reconcile)),
     "reconcile-published": (CLICKHOUSE, reconciling("reconcile-published", struck.reconcile)),
 }

@@ -1,7 +1,7 @@
 """The one registry of crash points: every name, in the order in which its scene meets it, and where it exists.
 
-    python -m tests.crash.registry            say what differs from what the simulator meets now
-    python -m tests.crash.registry --write    write it anew
+python -m tests.crash.registry            say what differs from what the simulator meets now
+python -m tests.crash.registry --write    write it anew
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ LAB = "lab"
 SCENES_ON_THE_LAB = frozenset(
     {
         *("promote", "handover", "continue", "follow", "withdraw", "abandon", "retire"),
-        *("transfer", "publish", "retry", "wait"),
-        *("recover", "recover-unissued", "recover-dispatched", "recover-word", "reconcile", "reconcile-published"),
+        *("transfer", "publish", "retry"),
+        *("recover", "recover-unissued", "recover-dispatched", "reconcile", "reconcile-published"),
     }
 )
-"""The scenes of which every durable point is struck on the lab, with a stub of a worker."""
+"""The scenes of which every durable point is struck on the lab, with a stub of a worker.
+
+What the others do there, these do as well: ``wait`` and ``redeliver`` what ``retry`` does, ``recover-word`` what
+``recover`` does, ``judge`` what ``reconcile`` does.
+"""
 WITH_DBT = (
     "dbt.admit.ledger.admit#2",
     "dbt.journal.ledger.journal",

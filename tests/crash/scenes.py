@@ -247,7 +247,12 @@ SETTLING: Mapping[str, Way] = {"reconcile again": recovered, "next try": tried_a
 
 SCENES = (
     Scene(name="promote", what="cache-sync into a new environment", set=first, ways=PROMOTING),
-    Scene(name="handover", what="cache-sync over a predecessor with a dead attempt", set=over_a_predecessor, ways=PROMOTING),
+    Scene(
+        name="handover",
+        what="cache-sync over a predecessor with a dead attempt",
+        set=over_a_predecessor,
+        ways=PROMOTING,
+    ),
     Scene(name="continue", what="cache-sync that continues after prepare", set=from_prepared, ways=PROMOTING),
     Scene(name="follow", what="cache-sync on another machine", set=on_another_machine, ways=PROMOTING),
     Scene(name="withdraw", what="occurrence withdraw", set=withdrawing, ways=PROMOTING),
@@ -258,10 +263,10 @@ SCENES = (
     Scene(name="dbt", what="an attempt of a dbt workload", set=attempt_of(MARTS), ways=TRYING),
     Scene(name="retry", what="a try whose earlier one is dead", set=next_try, ways=TRYING, until="begin"),
     Scene(name="redeliver", what="an attempt delivered again after its process died", set=delivered_again, ways=TRYING),
-    Scene(name="wait", what="an attempt whose slots a dead one holds", set=held_by_the_dead, ways=TRYING, until="begin"),
     Scene(
-        name="recover", what="recover: a worker was loading", set=recovering(FLIGHTS, "child.event"), ways=ENDING
+        name="wait", what="an attempt whose slots a dead one holds", set=held_by_the_dead, ways=TRYING, until="begin"
     ),
+    Scene(name="recover", what="recover: a worker was loading", set=recovering(FLIGHTS, "child.event"), ways=ENDING),
     Scene(
         name="recover-unissued",
         what="recover: admitted, and no login journaled",

@@ -221,7 +221,9 @@ class Stage:
         """The next try succeeds, or names the unknown one that keeps its slots; then, that one settled, a third does."""
         outcome = self.run(self.binding(try_number=self.tries + 1))
         if isinstance(outcome, Refused):
-            unknown = [one for one in self.world.ledger.rows.attempts.values() if one.state is AttemptState.COMMIT_UNKNOWN]
+            unknown = [
+                one for one in self.world.ledger.rows.attempts.values() if one.state is AttemptState.COMMIT_UNKNOWN
+            ]
             demand("I10", bool(unknown), outcome)
             self.settle()
             outcome = self.run(self.binding(try_number=self.tries + 2))

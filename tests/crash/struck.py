@@ -52,9 +52,7 @@ POINTS: Mapping[str, frozenset[str]] = {
     "airflow": frozenset({"alive"}),
     "cache": frozenset({"verify", "materialise", "pointer", "swap_pointer"}),
     "catalog": frozenset({"incarnation", "enrolment", "observe", "raise_mark", "take_receipt"}),
-    "gate": frozenset(
-        {"create", "enable", "read_back", "disable", "observe", "end_sessions", "collect", "principals"}
-    ),
+    "gate": frozenset({"create", "enable", "read_back", "disable", "observe", "end_sessions", "collect", "principals"}),
     "publisher": frozenset({"bind", "create_staged", "verify", "dispatch", "discard_staged", "observe"}),
     "reader": frozenset({"snapshot"}),
     "staging": frozenset({"write", "finish"}),
