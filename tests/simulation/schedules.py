@@ -16,6 +16,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from itertools import accumulate
 
@@ -31,6 +32,7 @@ from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Unknown
 from tests.simulation.actors import Actor, Actors, Crash
 from tests.simulation.deployments import Work
 from tests.simulation.invariants import Violated, Watch, demand, truth
+from tests.simulation.ledger_rows import Rows
 from tests.simulation.wire import Call, Delay, Fault
 from tests.simulation.world import DAILY, FLIGHTS, MARTS, PLANES, World
 
@@ -39,8 +41,11 @@ ELSEWHERE: tuple[Work, ...] = (replace(PLANES, target=("warehouse", Relation("st
 GIVEN_UP_AFTER = 400.0
 """Seconds after which Airflow takes a silent task for dead."""
 STANDS_STILL = 1_000.0
+AGAIN = " again"
+"""How the process of a second delivery is named after the first's."""
+SECOND_MACHINE = "second machine"
 TIMES = AttemptTimes(admission=30.0, execution=600.0, closing=60.0)
-MOST_STEPS_BETWEEN = 50
+MOST_STEPS_BETWEEN = 20
 """How many steps lie at most between two faults: small enough for all of them to come before the end."""
 
 
@@ -64,22 +69,60 @@ class Chance:
         return self.random.random() < self.restless
 
 
+class Met(StrEnum):
+    """What can happen to a schedule beside faults at calls: told when it really came to it."""
+
+    DUPLICATE_DELIVERY = "duplicate delivery"
+    """The second delivery of an attempt asked to be admitted while the ledger knew of the first."""
+    ZOMBIE_RESUME = "zombie resume"
+    """A controller that stood still went on when its attempt had been ended by somebody else."""
+    TWO_PROMOTERS = "two promoters"
+    """Two promotions were under way at once."""
+    TWO_CACHES = "two caches"
+    """Another machine's cache-sync read the ledger."""
+    TWO_ENVIRONMENTS = "two environments"
+    """The ledger held occurrences of two environments."""
+
+
 @dataclass(slots=True)
 class Faults:
-    """Strikes at the steps that the seed chose; told what it struck."""
+    """Strikes at the steps that the seed chose; told what it struck, and what else it met."""
 
     at: dict[int, Fault | Delay]
+    rows: Callable[[], Rows]
     step: int = 0
     struck: list[tuple[str, str]] = field(default_factory=list)
+    met: set[Met] = field(default_factory=set)
+    bindings: dict[str, AttemptBinding] = field(default_factory=dict)
+    """What each controller was told to run."""
+    promoting: set[str] = field(default_factory=set)
+    """The processes whose promotion is under way."""
+    _stood_still: set[str] = field(default_factory=set)
 
     def __call__(self, actor: str, call: Call) -> Fault | Delay | None:
         """Count, and strike."""
         self.step += 1
+        self._look(actor, call)
         fault = self.at.get(self.step)
         if fault is not None:
             name = fault.name if isinstance(fault, Fault) else f"DELAY {fault.seconds:g}"
             self.struck.append((name, str(call)))
+            if fault == Delay(STANDS_STILL):
+                self._stood_still.add(actor)
         return fault
+
+    def _look(self, actor: str, call: Call) -> None:
+        binding = self.bindings.get(actor)
+        if binding is not None:
+            known = self.rows().attempts.get(binding.attempt_id)
+            if known is not None and actor.endswith(AGAIN) and str(call) == "ledger.admit":
+                self.met.add(Met.DUPLICATE_DELIVERY)
+            if known is not None and known.state is not AttemptState.RUNNING and actor in self._stood_still:
+                self.met.add(Met.ZOMBIE_RESUME)
+        elif actor in self.promoting and len(self.promoting) > 1:
+            self.met.add(Met.TWO_PROMOTERS)
+        elif actor == SECOND_MACHINE and call.port == "ledger":
+            self.met.add(Met.TWO_CACHES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +137,7 @@ class Schedule:
     attempts: Counter[AttemptState]
     unknown: int
     """How many attempts were COMMIT_UNKNOWN when everybody had ended."""
+    met: frozenset[Met]
 
 
 Plant = Callable[[World], None]
@@ -126,6 +170,7 @@ class _Play:
         self.deployments = [self.world.parent(works, name=f"release-{n}") for n, works in enumerate(DEPLOYMENTS)]
         self.elsewhere = self.world.parent(ELSEWHERE, environment="elsewhere", name="release-x")
         self.broken: list[BaseException] = []
+        self.faults: Faults
 
     def run(self) -> Schedule:
         """Set the scene, let everybody act, heal, and look."""
@@ -139,7 +184,7 @@ class _Play:
         restless, pace = chance.choice((0.1, 0.5, 0.9)), chance.choice((0.0, 0.5, 3.0))
         world.actors.policy = Chance(chance, world.actors, restless, pace)
         gaps = accumulate(chance.randint(1, MOST_STEPS_BETWEEN) for _ in range(chance.randint(2, 5)))
-        faults = Faults({step: self._any_fault() for step in gaps})
+        faults = self.faults = Faults({step: self._any_fault() for step in gaps}, lambda: world.ledger.rows)
         world.wire.hooks.append(faults)
         for number in range(chance.randint(2, 4)):
             self._spawn(f"airflow {number}", partial(self._task, number))
@@ -148,9 +193,11 @@ class _Play:
         for number in range(chance.randint(0, 2)):
             self._spawn(f"operator {number}", partial(self._operate, number))
         if chance.random() < 0.3:
-            self._spawn("second machine", self._follow)
+            self._spawn(SECOND_MACHINE, self._follow)
         self._until_all_ended()
         world.wire.hooks.clear()
+        if len(world.ledger.rows.environments) > 1:
+            faults.met.add(Met.TWO_ENVIRONMENTS)
         unknown = sum(one.state is AttemptState.COMMIT_UNKNOWN for one in world.ledger.rows.attempts.values())
         self._heal()
         truth(world, watch)
@@ -162,6 +209,7 @@ class _Play:
             states=frozenset(watch.seen),
             attempts=Counter(one.state for one in world.ledger.rows.attempts.values()),
             unknown=unknown,
+            met=frozenset(faults.met),
         )
 
     # who acts
@@ -169,7 +217,8 @@ class _Play:
     def _task(self, number: int) -> None:
         """One task of one run, as Airflow runs it: three tries, some delivered twice, some given up on too early."""
         chance, world = self.random, self.world
-        work = chance.choice((FLIGHTS, MARTS, DAILY, PLANES))
+        # The first has something to do from the beginning.
+        work = chance.choice((FLIGHTS, MARTS, DAILY, PLANES) if number else (FLIGHTS, MARTS))
         run_id = f"run {chance.randint(1, 2)} of {number}"
         occurrence = self._current()
         for try_number in range(1, 4):
@@ -179,7 +228,7 @@ class _Play:
             name = f"controller {number}.{try_number}"
             heard = [self._spawn(name, partial(self._control, name, binding))]
             if chance.random() < 0.25:
-                heard.append(self._spawn(f"{name} again", partial(self._control, f"{name} again", binding)))
+                heard.append(self._spawn(name + AGAIN, partial(self._control, name + AGAIN, binding)))
             patience = chance.choice((20.0, GIVEN_UP_AFTER, 4 * GIVEN_UP_AFTER))
             world.actors.wait_for(lambda heard=heard: all(one.ended for one in heard), world.actors.now + patience)  # type: ignore[misc]
             world.airflow.kill(binding.airflow)
@@ -190,6 +239,7 @@ class _Play:
                 return
 
     def _control(self, name: str, binding: AttemptBinding) -> object:
+        self.faults.bindings[name] = binding
         return self.world.run(binding, actor=name)
 
     def _release(self, number: int) -> None:
@@ -205,7 +255,11 @@ class _Play:
                 return
 
     def _promote(self, name: str, parent: Parent) -> object:
-        return self.world.promote(parent, actor=name, drain_timeout=self.random.choice((5.0, 100.0)))
+        self.faults.promoting.add(name)
+        try:
+            return self.world.promote(parent, actor=name, drain_timeout=self.random.choice((5.0, 100.0)))
+        finally:
+            self.faults.promoting.discard(name)
 
     def _operate(self, number: int) -> None:
         """Do one thing that an operator may do, whenever it comes to mind."""
@@ -230,7 +284,7 @@ class _Play:
 
     def _follow(self) -> None:
         other = self.world.another_cache()
-        self.world.promote(self.deployments[0], cache=other, actor="second machine", drain_timeout=1.0)
+        self.world.promote(self.deployments[0], cache=other, actor=SECOND_MACHINE, drain_timeout=1.0)
 
     def _end_pending(self) -> None:
         for one in list(self.world.ledger.rows.occurrences.values()):

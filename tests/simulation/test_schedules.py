@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -13,12 +14,14 @@ from dpone_provider.domain.outcomes import Unknown
 from tests.simulation.gate import SimulatedGate
 from tests.simulation.invariants import Violated
 from tests.simulation.schedules import Plant, run
-from tests.simulation.soak import play
+from tests.simulation.soak import KINDS, Figures, play, replayed
 from tests.simulation.world import World
 
-SCHEDULES = int(os.environ.get("DPONE_TEST_SCHEDULES", "200"))
-PARTS = 8
+SCHEDULES = int(os.environ.get("DPONE_TEST_SCHEDULES", "80"))
+"""Those of every run of the unit tests; the suite ``simulation`` runs thousands (`tests.simulation.soak`)."""
+PARTS = 4
 MOST_SEEDS_TO_FIND_A_BREACH = 200
+MOST_SEEDS_TO_MEET_EVERYTHING = 300
 
 
 @pytest.mark.timeout(1200)
@@ -26,11 +29,30 @@ MOST_SEEDS_TO_FIND_A_BREACH = 200
 def test_no_schedule_violates_anything(part: int) -> None:
     figures = play(range(part, SCHEDULES, PARTS))
     assert not figures.violations, "\n".join(figures.violations)
+    assert figures.each.keys() <= {0, 1, 2, 3, 4, 5}
 
 
-def test_a_seed_replays_exactly() -> None:
-    for seed in range(12):
-        assert run(seed) == run(seed)
+def test_every_kind_of_fault_is_really_injected() -> None:
+    figures = Figures()
+    for seed in count():
+        figures.add(run(seed))
+        if not figures.never:
+            return
+        assert seed < MOST_SEEDS_TO_MEET_EVERYTHING, figures.never
+
+
+def test_a_kind_that_never_comes_up_is_told() -> None:
+    figures = Figures()
+    assert figures.never == sorted(KINDS)
+    figures.faults["CRASH"] += 1
+    assert figures.never == sorted(KINDS - {"CRASH"})
+
+
+def test_a_seed_replays_exactly_in_an_interpreter_that_hashes_otherwise() -> None:
+    figures = play(range(6))
+    assert replayed(figures, 0, 6) == 6
+    figures.digests[0] = "another"
+    assert replayed(figures, 0, 6) == 5
 
 
 class LyingGate(SimulatedGate):
