@@ -131,6 +131,26 @@ SUITES = (
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2, traced=False),),
     ),
+    Suite(
+        "simulation",
+        90,
+        "thousands of seeded schedules of the application's own code, under faults",
+        (
+            Command(
+                "5,000 schedules, 200 of them twice",
+                _python("tests.simulation.soak", "--schedules", "5000", "--workers", "2", "--replays", "200"),
+            ),
+        ),
+    ),
+    Suite(
+        "crash",
+        120,
+        "every named crash point, on the simulator and on real engines",
+        (
+            Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2, traced=False),
+            Pytest(folders=("crash",), marked="lab", workers=2, traced=False),
+        ),
+    ),
     Suite("sqltext", 25, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(

@@ -158,7 +158,7 @@ class LabStage:
         """Return what should not be there when everything has come to rest."""
         logins = self.place.in_warehouse("SELECT rolname FROM pg_roles WHERE rolname LIKE 'dpone_v3_%'")
         staged = self.place.in_warehouse(
-            "SELECT relname FROM pg_class WHERE relname ~ '^dpone_[0-9a-f]{16}' AND relnamespace = 'stage'::regnamespace"
+            "SELECT relname FROM pg_class WHERE relname ~ '^dpone_[0-9a-f]{16}' AND relkind = 'r'"
         )
         clickhouse = self.place.world.clickhouse(
             "SELECT name FROM system.tables WHERE match(name, '^dpone_[0-9a-f]{16}')"

@@ -62,7 +62,7 @@ class Stage:
     watch: Watch = field(init=False)
     last: Parent = field(init=False)
     """The deployment that is ACTIVE in the end."""
-    pending: OccurrenceId = OccurrenceId("")
+    pending: OccurrenceId = field(init=False)
     outcome: object = None
     """What the struck process came to; None if it ended by a crash."""
     tried: AttemptBinding = field(init=False)
@@ -218,7 +218,7 @@ class Stage:
         truth(self.world, self.watch)
 
     def demand_tried_again(self) -> None:
-        """The next try succeeds, or names the unknown one that keeps its slots; then, that one settled, a third does."""
+        """The next try succeeds, or names the unknown one that keeps its slots; that one settled, a third does."""
         outcome = self.run(self.binding(try_number=self.tries + 1))
         if isinstance(outcome, Refused):
             unknown = [

@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection as Line
 from pathlib import Path
 from typing import Any
@@ -310,12 +311,12 @@ def work(line: Line) -> None:
 def _watch_transaction(strike: Strike) -> None:
     """Two points lie inside the worker's one transaction, which no port shows."""
     for name, call in (("_replace", "replace"), ("_commit", "commit")):
+        setattr(writer, name, partial(_passing, strike, call, getattr(writer, name)))
 
-        def passed(*arguments: Any, real: Any = getattr(writer, name), call: str = call) -> Any:
-            strike("target", call)
-            return real(*arguments)
 
-        setattr(writer, name, passed)
+def _passing(strike: Strike, call: str, real: Callable[..., Any], *arguments: Any) -> Any:
+    strike("target", call)
+    return real(*arguments)
 
 
 # ─── what a struck process is asked to do ───────────────────────────────────────────────────────────────────────────

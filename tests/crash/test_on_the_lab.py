@@ -1,4 +1,7 @@
-"""Every durable point on the lab's engines: a process is killed there, and the way out leads to a working environment."""
+"""Every durable point on the lab's engines: a process is killed there, and the way out leads to a working environment.
+
+Of a ledger transaction everything has been said but COMMIT.
+"""
 
 from __future__ import annotations
 

@@ -119,7 +119,8 @@ def chunks(first: int, number: int) -> Iterator[range]:
 
 def replayed(figures: Figures, first: int, number: int) -> int:
     """Run seeds again in another interpreter; return how many had the same trace."""
-    argv = (sys.executable, "-m", "tests.simulation.soak", "--digests", "--seed", str(first), "--schedules", str(number))
+    seeds = ("--seed", str(first), "--schedules", str(number))
+    argv = (sys.executable, "-m", "tests.simulation.soak", "--digests", *seeds)
     environment = os.environ | {"PYTHONHASHSEED": OTHER_HASHES}
     said = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
     again = {int(seed): digest for seed, digest in (line.split() for line in said.splitlines())}
