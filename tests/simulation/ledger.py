@@ -92,8 +92,12 @@ class SimulatedLedger:
         try:
             yield
         finally:
-            for row in rows:
-                del self.held[row]
+            self.unlock(who)
+
+    def unlock(self, who: str) -> None:
+        """Release what one session keeps locked: with its transaction, or when the server ends it."""
+        for row in [row for row, holder in self.held.items() if holder == who]:
+            del self.held[row]
 
     def _run(
         self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline

@@ -95,6 +95,11 @@ class ServerSession:
         """Return it in words."""
         return f"session {self.number} of {self.login}"
 
+    @property
+    def in_words(self) -> str:
+        """The session as a holder of locks."""
+        return f"{self} (in an open transaction)"
+
 
 @dataclass(slots=True)
 class Enrolled:
@@ -192,6 +197,8 @@ class SimulatedServer:
     def end(self, session: ServerSession) -> None:
         """Close a session."""
         session.ended = True
+        if self.ledger is not None:
+            self.ledger.unlock(session.in_words)
         if session in self.sessions:
             self.sessions.remove(session)
 

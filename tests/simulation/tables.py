@@ -190,8 +190,7 @@ class SimulatedFencedPublisher:
             with self.server.session(self.credential) as session:
                 session.in_transaction = True
                 self._fence(job)
-                who = f"{session} (in an open transaction)"
-                with self.ledger.share_locked(job.attempt_id, (job.slot_id,), who):
+                with self.ledger.share_locked(job.attempt_id, (job.slot_id,), session.in_words):
                     self.wire.point("target", "replace", job.attempt_id)
                     self.server.require(session)
                     self._fence(job)
