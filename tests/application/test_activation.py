@@ -13,7 +13,7 @@ from dpone_provider.documents.reading import read
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import OccurrenceId
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
-from dpone_provider.domain.outcomes import Busy, DponeError, Refused, Unknown
+from dpone_provider.domain.outcomes import Busy, DponeError, Refused, StateChange, Unknown
 from tests.simulation.actors import Crash
 from tests.simulation.outcomes import Kind, failure_of, report_of, succeeded
 from tests.simulation.wire import Fault
@@ -249,6 +249,22 @@ class TestEndings:
         active = world.active()
         refused(Refused, "occurrence_is_prepared", lambda: coordinator.abandon(active.occurrence_id))
         assert state(world, active) is OccurrenceState.ACTIVE
+
+    @pytest.mark.parametrize("call", ["ledger.read", "ledger.retire"])
+    def test_a_retirement_that_fails_half_way_says_so(
+        self, world: World, coordinator: CompositionActivationCoordinator, call: str
+    ) -> None:
+        """Found: *nothing changed* was said although the occurrence took no new work any more."""
+        one = world.active().occurrence_id
+        coordinator.begin_retirement(one)
+        world.strike(call, Fault.ERROR)
+        seen = refused(
+            Unknown,
+            "authority_unreachable",
+            lambda: coordinator.finalize_retirement(one, soon(world), world.told.append),
+        )
+        assert seen.change is StateChange.MAYBE
+        assert one in seen.problem.found
 
     def test_retiring_drains_first(self, world: World, coordinator: CompositionActivationCoordinator) -> None:
         active = world.active()

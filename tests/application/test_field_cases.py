@@ -16,7 +16,7 @@ from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.identity import AttemptBinding, Relation
 from dpone_provider.domain.occurrence import Occurrence
-from dpone_provider.domain.outcomes import Refused, Unknown
+from dpone_provider.domain.outcomes import Refused, StateChange, Unknown
 from dpone_provider.domain.publication import PublicationState
 from dpone_provider.domain.secret import Secret
 from tests.simulation.actors import Crash
@@ -273,6 +273,37 @@ def test_f22_an_empty_source_empties_the_target(world: World, active: Occurrence
     publication = world.ledger.rows.publications[report.attempt.attempt_id]
     assert (publication.state, publication.rows) == (PublicationState.PUBLISHED, 0)
     assert flights(world) == []
+
+
+@pytest.mark.parametrize("call", ["ledger.closing", "ledger.closed", "ledger.seal"])
+def test_a_task_that_fails_after_it_was_admitted_says_that_something_may_have_changed(
+    world: World, active: Occurrence, call: str
+) -> None:
+    """Found: *nothing changed* was said of an attempt that had been admitted, and even of one that had published."""
+    world.strike(call, Fault.ERROR)
+    seen = problem_of(world.run(world.binding(active)), Unknown)
+    assert seen.change is StateChange.MAYBE
+
+
+def test_a_try_that_ended_the_one_before_says_so_when_it_fails_itself(world: World, active: Occurrence) -> None:
+    """Found: *nothing changed* was said although the earlier try had been closed and sealed."""
+    first = world.binding(active)
+    crashed(world, first, "child.start")
+    world.strike("ledger.authority", Fault.ERROR)
+    seen = problem_of(world.run(world.binding(active, try_number=2)), Unknown)
+    assert world.state(first) is AttemptState.FAILED
+    assert seen.change is StateChange.MAYBE
+
+
+@pytest.mark.parametrize("call", ["ledger.closed", "ledger.seal"])
+def test_a_recovery_that_fails_half_way_says_so(world: World, active: Occurrence, call: str) -> None:
+    """Found: *nothing changed* was said although the gate was CLOSING, or CLOSED."""
+    binding = world.binding(active)
+    crashed(world, binding, "child.start")
+    world.strike(call, Fault.ERROR)
+    (one,) = world.recovery.recover_dead(None)
+    assert one.problem is not None
+    assert one.problem.change is StateChange.MAYBE
 
 
 def test_every_report_was_of_the_targets_own_word(world: World, active: Occurrence) -> None:

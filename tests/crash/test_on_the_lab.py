@@ -60,6 +60,7 @@ def test_a_crash_at_a_point(stage: LabStage, point: str) -> None:
     play(stage, point)
 
 
+@pytest.mark.timeout(600)
 def test_a_crash_at_ten_points_with_dbt_itself(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each is recovered from; the next one's run is the proof that nothing of it is in the way."""
     stage = dbt_stage_of(place_in(tmp_path_factory.mktemp("dbt"), the_world))
