@@ -10,7 +10,7 @@ To add the points of another command, add a `Scene` to `SCENES` and run ``python
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpone_provider.application.recovery import RecoveredAttempt
 from dpone_provider.domain.attempt import AttemptState
@@ -141,11 +141,8 @@ def delivered_again(stage: Stage) -> Act:
     binding = stage.left_behind("child.event")
 
     def act() -> object:
-        usual, stage.world.times = stage.world.times, replace(stage.world.times, execution=0.5)
-        try:
+        with stage.impatient(0.5):
             return stage.world.run(binding, actor=STRUCK)
-        finally:
-            stage.world.times = usual
 
     return act
 
@@ -237,7 +234,8 @@ def recovered(stage: Stage) -> None:
 
 def redelivered(stage: Stage) -> None:
     """Airflow delivers the very same attempt again, which follows the first and then ends it."""
-    stage.run(stage.binding(try_number=stage.tries))
+    with stage.impatient(10.0):
+        stage.run(stage.binding(try_number=stage.tries))
     recovered(stage)
 
 

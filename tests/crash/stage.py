@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -117,6 +118,15 @@ class Stage:
     def run(self, binding: AttemptBinding) -> AttemptReport | Failure:
         """Run an attempt."""
         return self.world.run(binding, actor=self.someone())
+
+    @contextmanager
+    def impatient(self, seconds: float) -> Iterator[None]:
+        """Let attempts within the block execute, or follow another, for so long only."""
+        usual, self.world.times = self.world.times, replace(self.world.times, execution=seconds)
+        try:
+            yield
+        finally:
+            self.world.times = usual
 
     def binding(self, run: str = "the run", try_number: int = 1, work: Work | None = None) -> AttemptBinding:
         """Return the binding of a try of the scene's workload."""
