@@ -22,7 +22,8 @@ PORT_TRIES = 5
 SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",
-    "max_connections": "200",
+    # Two hundred attempts may end at once, each with a controller of up to three connections.
+    "max_connections": "700",
     # Durability is a promise that the product checks at enrolment, so the lab keeps it.
     "fsync": "on",
     "synchronous_commit": "on",

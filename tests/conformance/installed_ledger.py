@@ -15,6 +15,7 @@ from dpone_provider.adapters.ledger.ledger import SLEEPER_SECONDS, PostgresLedge
 from dpone_provider.adapters.ledger.run import Hook
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.application.ports.time import Clock
 from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
 from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.secret import Secret
@@ -22,6 +23,7 @@ from dpone_provider.sql_files import shipped_sql
 
 CONTROLLER = "dpone_controller"
 AUTHORITY_ID = "5a1d4f0e-6a53-4b6f-9a39-0c8f6f2d7b11"
+SYSTEM = SystemClock()
 KEPT = ("schema_version", "authority")
 SCRIPT = "010_control_schema.sql"
 Admin = psycopg.Connection[tuple[Any, ...]]
@@ -33,7 +35,12 @@ class InstalledLedger:
 
     database: lab.LabDatabase
 
-    def ledger(self, on_statement: Hook | None = None, sleeper_seconds: float = SLEEPER_SECONDS) -> PostgresLedger:
+    def ledger(
+        self,
+        on_statement: Hook | None = None,
+        sleeper_seconds: float = SLEEPER_SECONDS,
+        clock: Clock = SYSTEM,
+    ) -> PostgresLedger:
         """Return a ledger over the controller's login."""
         parts = urlsplit(self.database.controller.reveal())
         endpoint = Endpoint(
@@ -45,7 +52,7 @@ class InstalledLedger:
         )
         credential = Credential(CONTROLLER, Secret(str(parts.password)))
         return PostgresLedger(
-            endpoint, credential, SystemClock(), on_statement=on_statement, sleeper_seconds=sleeper_seconds
+            endpoint, credential, clock, on_statement=on_statement, sleeper_seconds=sleeper_seconds
         )
 
     @contextmanager

@@ -10,6 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from dpone_provider.domain.outcomes import Failed, fail
 
+_FULL = ("too many clients", "too many connections", "remaining connection slots")
+"""How a server says that it lets nobody more in (libpq gives no SQLSTATE before a session exists)."""
 LAW_BROKEN = "DP001"
 """Raised by the triggers of the control schema; the constraint field names the law."""
 
@@ -84,6 +86,11 @@ def read_error(error: DBAPIError | psycopg.Error) -> Answer:
         detail=said.message_detail or "",
         hint=said.message_hint or "",
     )
+
+
+def is_full(answer: Answer) -> bool:
+    """Tell whether a connect was refused for want of a place: nothing was begun, and time alone helps."""
+    return any(words in answer.message for words in _FULL)
 
 
 def law_refused(answer: Answer, script: str) -> Failed:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import psycopg
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from dpone_provider.adapters.ledger.answers import answered, deadlock_until_deadline, unreachable
 from dpone_provider.adapters.ledger.connection import open_connection
-from dpone_provider.adapters.ledger.errors import Meaning, read_error
+from dpone_provider.adapters.ledger.errors import Meaning, is_full, read_error
 from dpone_provider.adapters.ledger.run import Hook, Run, Script, Unopened, guard_lost
 from dpone_provider.adapters.ledger.tables import SCHEMA
 from dpone_provider.adapters.ledger.waiting import STATEMENTS, Watch, bounded, in_words
@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 POOLED = 2
 IDENTITY_SECONDS = 10.0
 LOOK_SECONDS = 2
+FULL_SECONDS = 0.1
+"""Between two connects to a server that has no place."""
 SLEEPER_SECONDS = 10.0
 
 
@@ -132,7 +134,7 @@ class PostgresLedger:
     def _once(self, script: Script, work: Callable[[Run], Result]) -> Result | Conflict | Failure:
         kept = self._kept()
         try:
-            connection = self._engine.connect()
+            connection = self._connected(script.deadline)
         except DBAPIError as error:
             return unreachable(str(self.endpoint), script.name, read_error(error))
         with connection:
@@ -152,6 +154,20 @@ class PostgresLedger:
             self._engine.dispose()
             raise _Again
         return answered(answer, script.name, str(self.endpoint), committing=run.committing, blockers=watch.blockers)
+
+    def _connected(self, deadline: Deadline) -> Connection:
+        """Take a connection that is kept, or open one; while the server has no place for one, wait for it.
+
+        Raises:
+            DBAPIError: it cannot be had, or not before the deadline.
+        """
+        while True:
+            try:
+                return self._engine.connect()
+            except DBAPIError as error:
+                if deadline.passed() or not is_full(read_error(error)):
+                    raise
+            self._clock.wait(min(FULL_SECONDS, deadline.remaining()))
 
     def _kept(self) -> bool:
         """Tell whether a connection from an earlier run is kept, so that the next run may be given a dead one."""

@@ -6,6 +6,7 @@ exception chain leads to the connection and its password.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -34,8 +35,11 @@ _TIME_OUTS: Final = (
 )
 _LEAST_CONNECT_SECONDS = 2
 """libpq takes no shorter time-out."""
-_NOT_NOW: Final = ("the database system is", "too many clients", "remaining connection slots")
+_FULL: Final = ("too many clients", "too many connections", "remaining connection slots")
+_NOT_NOW: Final = ("the database system is", *_FULL)
 """Refusals at login that say nothing about the login (libpq gives no SQLSTATE before a session exists)."""
+_FULL_SECONDS: Final = 0.1
+"""Between two connects to a server that has no place."""
 
 
 class Session:
@@ -161,6 +165,18 @@ def borrowed(handle: object) -> Session | None:
 
 
 def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> Raw:
+    """Connect; where the server has no place, wait for one: nothing was begun, and time alone helps."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return _opened_once(endpoint, credential, purpose, seconds)
+        except AnswerLost as error:
+            if time.monotonic() >= until or not any(words in str(error) for words in _FULL):
+                raise
+        time.sleep(min(_FULL_SECONDS, max(0.0, until - time.monotonic())))
+
+
+def _opened_once(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> Raw:
     limits = _time_outs(seconds)
     failure: PostgresError
     try:

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import psycopg
@@ -24,8 +24,8 @@ from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.outcomes import Busy, DponeError, Refused, StateChange, Unknown, refuse
 from dpone_provider.domain.secret import Secret
 from tests.adapters.ledger.wire import Wire
-from tests.conformance.installed_ledger import InstalledLedger, unlawfully
-from tests.conformance.ledger_world import DATABASE, Steps, deadline, good, occurrence_of
+from tests.conformance.installed_ledger import Admin, InstalledLedger, install, unlawfully
+from tests.conformance.ledger_world import DATABASE, ENVIRONMENT, Steps, deadline, good, occurrence_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
@@ -420,6 +420,32 @@ def test_nobody_there_is_unreachable() -> None:
         assert outcome.problem.reason == "authority_unreachable"
         assert str(port) in outcome.problem.subject
         assert "canary" not in str(outcome)
+
+
+@dataclass(slots=True)
+class Freeing(SystemClock):
+    """A clock: whoever waits by it lets the holder go."""
+
+    holder: Admin
+
+    def wait(self, seconds: float) -> None:
+        """Let go."""
+        self.holder.close()
+
+
+def test_a_place_on_a_full_server_is_waited_for(fresh_database: lab.LabDatabase) -> None:
+    install(fresh_database)
+    full = InstalledLedger(fresh_database)
+    with full.admin() as admin, full.controller() as holder:
+        admin.execute(f"ALTER DATABASE {fresh_database.name} CONNECTION LIMIT 2")
+        ledger = full.ledger(clock=Freeing(holder))
+        refused = ledger.run("read", lambda tx: tx.environment(ENVIRONMENT, Lock.NONE), deadline(0))
+        assert isinstance(refused, Unknown)
+        assert "too many connections" in refused.problem.found
+        assert (refused.change, holder.closed) == (StateChange.NONE, False)
+        found = ledger.run("read", lambda tx: tx.environment(ENVIRONMENT, Lock.NONE), deadline(20))
+        assert (found, holder.closed) == (None, True)
+        ledger.close()
 
 
 def test_a_wrong_password_is_refused(ledger: PostgresLedger) -> None:

@@ -6,10 +6,12 @@ import os
 import signal
 import time
 import traceback
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import psycopg
 import pytest
 
+from dpone_provider.adapters.postgres import session as sessions
 from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, ServerError
 from dpone_provider.adapters.postgres.session import KeptSession, Session, scrubbed, session
 from dpone_provider.domain.connection import Credential
@@ -42,6 +44,31 @@ def test_nobody_there_is_an_answer_lost(shared: Enrolled) -> None:
     with pytest.raises(AnswerLost) as raised, session(nowhere, secret, purpose="t", seconds=10):
         pass
     assert "canary" not in reachable(raised.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Freeing:
+    """Stands for ``time``: whoever sleeps lets the holder go."""
+
+    holder: psycopg.Connection
+
+    monotonic = staticmethod(time.monotonic)
+
+    def sleep(self, seconds: float) -> None:
+        """Let go."""
+        self.holder.close()
+
+
+def test_a_place_on_a_full_server_is_waited_for(enrolled: Enrolled, monkeypatch: pytest.MonkeyPatch) -> None:
+    enrolled.execute(f"ALTER DATABASE {enrolled.database.name} CONNECTION LIMIT 1")
+    with enrolled.connected("warehouse_reader") as holder:
+        with pytest.raises(AnswerLost, match="too many connections"):
+            with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=0.3):
+                pass
+        monkeypatch.setattr(sessions, "time", Freeing(holder))
+        with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=20) as own:
+            assert own.rows("SELECT 1") == [(1,)]
+        assert holder.closed
 
 
 def test_an_error_of_the_server_keeps_its_code_and_leads_nowhere(shared: Enrolled) -> None:
