@@ -138,13 +138,24 @@ def _text(data: bytes, where: str, bounds: Bounds) -> str | Refused:
         return _refusal("not_utf8", where, (), f"byte {data[error.start]:#04x} at offset {error.start}", "UTF-8")
     if text.count("[") + text.count("{") <= bounds.max_depth:
         return text
-    deepest = depth = 0
-    for bracket in _BRACKETS.findall(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
-        deepest = max(deepest, depth)
-    if deepest > bounds.max_depth:
-        return _refusal("document_too_deep", where, (), f"{deepest} levels", f"at most {bounds.max_depth}")
-    return text
+    return _too_nested(text, where, bounds) or text
+
+
+def _too_nested(text: str, where: str, bounds: Bounds) -> Refused | None:
+    """Refuse brackets that are too deep or too many, as soon as that is known: each costs memory when it is decoded."""
+    depth = opened = 0
+    for token in _BRACKETS.finditer(text):
+        bracket = token[0]
+        if bracket in ("[", "{"):
+            depth += 1
+            opened += 1
+            if depth > bounds.max_depth:
+                return _refusal("document_too_deep", where, (), "more levels", f"at most {bounds.max_depth}")
+            if opened > bounds.max_values:
+                return _refusal("too_many_values", where, (), f"more than {bounds.max_values} values", "fewer")
+        elif bracket in ("]", "}"):
+            depth -= 1
+    return None
 
 
 def _values(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:

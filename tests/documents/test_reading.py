@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import contextlib
-import copy
 import json
-import random
 from typing import Any
 
 import pytest
@@ -20,8 +17,6 @@ from tests.documents.compiled import every_document
 from tests.documents.examples import pointer
 
 DOCUMENTS = {document.schema_id: document for document in every_document()}
-ROUNDS = 1_200
-"""Malformed documents per schema and way of damaging values; five times as many damaged bytes: 10,000 and more."""
 
 
 def reason(found: Document | Refused) -> str:
@@ -95,111 +90,6 @@ def test_a_value_has_one_spelling(field: str, wrong: Any) -> None:
     assert reason(found) == "document_value_invalid"
     assert isinstance(found, Refused)
     assert found.problem.subject == f"p.json at $.{field}"
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every path in a value, the root's excepted."""
-    keys = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    found: list[tuple[Any, ...]] = []
-    for key, inner in keys:
-        found.append((*path, key))
-        found += leaves(inner, (*path, key))
-    return found
-
-
-def parent_of(value: Any, path: tuple[Any, ...]) -> Any:
-    for step in path[:-1]:
-        value = value[step]
-    return value
-
-
-STRANGE: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    2**53,
-    1.5,
-    "",
-    "x" * 5000,
-    "é",
-    "e\u0301",
-    "\x00",
-    [],
-    {},
-    [[]],
-    {"a": 1},
-    "../x",
-]
-
-
-def strange(dice: random.Random) -> Any:
-    return copy.deepcopy(dice.choice(STRANGE))
-
-
-def replaced(parent: Any, key: Any, dice: random.Random) -> None:
-    parent[key] = strange(dice)
-
-
-def removed(parent: Any, key: Any, dice: random.Random) -> None:
-    del parent[key]
-
-
-def added(parent: Any, key: Any, dice: random.Random) -> None:
-    if isinstance(parent, dict):
-        parent["unknown"] = strange(dice)
-    else:
-        parent.insert(key, strange(dice))
-
-
-def doubled(parent: Any, key: Any, dice: random.Random) -> None:
-    if isinstance(parent, list):
-        parent.append(copy.deepcopy(parent[key]))
-    else:
-        parent[f"{key}_"] = parent[key]
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("damage", [replaced, removed, added, doubled], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("schema", sorted(SCHEMAS))
-def test_damaged_values_are_read_or_refused_never_more(schema: str, damage: Any) -> None:
-    dice = random.Random(f"{schema} {damage.__name__}")
-    plain = DOCUMENTS[schema].canonical_bytes()
-    paths = leaves(json.loads(plain))
-    for _ in range(ROUNDS):
-        value = json.loads(plain)
-        for path in dice.sample(paths, dice.choice((1, 1, 1, 2))):
-            with contextlib.suppress(LookupError, TypeError, AttributeError):  # an earlier damage took the place away
-                damage(parent_of(value, path), path[-1], dice)
-        found = read_document(json.dumps(value).encode(), "x.json")
-        assert isinstance(found, Refused | Document)
-        if isinstance(found, Document):
-            # What was damaged and still reads means the same as its canonical form.
-            assert read_document(found.canonical_bytes(), "x.json") == found
-        else:
-            assert len(str(found.problem)) < 2_000
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("schema", sorted(SCHEMAS))
-def test_damaged_bytes_are_read_or_refused_never_more(schema: str) -> None:
-    dice = random.Random(schema)
-    plain = DOCUMENTS[schema].canonical_bytes()
-    for _ in range(5 * ROUNDS):
-        data = bytearray(plain)
-        for _ in range(dice.choice((1, 2, 5))):
-            at = dice.randrange(len(data))
-            match dice.randrange(4):
-                case 0:
-                    data[at] = dice.randrange(256)
-                case 1:
-                    del data[at : at + dice.choice((1, 3, 50))]
-                case 2:
-                    data[at:at] = bytes(dice.choice((b'"', b"{", b"]", b",", b"\xff", b"0", b'"a":1,')))
-                case _:
-                    data[at:at] = data[at : at + 40]
-            data = data or bytearray(b" ")
-        assert isinstance(read_document(bytes(data), "x.json"), Refused | Document)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ def test_of_many_deliveries_one_executes(here: Estate) -> None:
     assert Counter(one.attempt_id for one in winners) == Counter(ids)
     assert all(one.executed == 1 and not one.late for one in winners)
     assert all(one.executed == 0 for one in told if one.followed)
-    executors = here.rows("SELECT attempt_id, count(*) FROM public.executors WHERE attempt_id = ANY (%s) GROUP BY 1", ids)
+    executors = here.rows(
+        "SELECT attempt_id, count(*) FROM public.executors WHERE attempt_id = ANY (%s) GROUP BY 1", ids
+    )
     assert dict(executors) == dict.fromkeys(ids, 1)
     assert sealed(here, ids) == [("SUCCEEDED", "CLOSED", attempts)]
     # It was a race: others too were told that nobody had been admitted, and came to admission with that.

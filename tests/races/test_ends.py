@@ -53,7 +53,7 @@ def begun(here: Estate) -> list[Issued]:
 
 
 def ended_at_once(reach: Reach, ids: Sequence[AttemptId]) -> list[tuple[float, str]]:
-    """End each by a controller of its own, all at one moment; return when each was told to, and what kept it from it."""
+    """End each by a controller of its own, all at one moment; return when it was told to, and its problem."""
     share = ATTEMPTS // PROCESSES
     parts = [(reach, ids[n * share : (n + 1) * share]) for n in range(PROCESSES)]
     return [one for part in in_processes(_end_all, CONTEXT.Barrier(PROCESSES, timeout=SECONDS), parts) for one in part]

@@ -41,7 +41,7 @@ def test_no_session_is_there_after_closed_and_none_begins(here: Estate) -> None:
     assert entered >= GATES
     assert kept >= GATES // TOGETHER
     assert raced >= GATES
-    print(f"{GATES} gates, {entered} logins let in, {raced} refused, {kept} sessions ended by closing")
+
 
 
 @dataclass(slots=True)

@@ -62,9 +62,9 @@ class Freeing:
 def test_a_place_on_a_full_server_is_waited_for(enrolled: Enrolled, monkeypatch: pytest.MonkeyPatch) -> None:
     enrolled.execute(f"ALTER DATABASE {enrolled.database.name} CONNECTION LIMIT 1")
     with enrolled.connected("warehouse_reader") as holder:
-        with pytest.raises(AnswerLost, match="too many connections"):
-            with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=0.3):
-                pass
+        short = session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=0.3)
+        with pytest.raises(AnswerLost, match="too many connections"), short:
+            pass
         monkeypatch.setattr(sessions, "time", Freeing(holder))
         with session(enrolled.endpoint, enrolled.controller, purpose="t", seconds=20) as own:
             assert own.rows("SELECT 1") == [(1,)]
