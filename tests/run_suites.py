@@ -127,7 +127,7 @@ SUITES = (
     ),
     Suite(
         "exhaustive",
-        30,
+        50,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2, traced=False),),
     ),
@@ -158,6 +158,12 @@ SUITES = (
         130,
         "every pair of ledger transactions, in every order",
         (Pytest(folders=("interleaving",), workers=2, traced=False),),
+    ),
+    Suite(
+        "races",
+        60,
+        "deliveries, gates and ends raced on a real PostgreSQL",
+        (Pytest(folders=("races",), traced=False),),
     ),
     Suite(
         "lab",

@@ -51,9 +51,7 @@ class InstalledLedger:
             tls=TlsMode.DISABLED,
         )
         credential = Credential(CONTROLLER, Secret(str(parts.password)))
-        return PostgresLedger(
-            endpoint, credential, clock, on_statement=on_statement, sleeper_seconds=sleeper_seconds
-        )
+        return PostgresLedger(endpoint, credential, clock, on_statement=on_statement, sleeper_seconds=sleeper_seconds)
 
     @contextmanager
     def admin(self) -> Iterator[Admin]:

@@ -10,7 +10,16 @@ import pytest
 
 from dpone_provider.domain import attempt, gate, occurrence, publication
 from tests.docs.pages import page
-from tests.docs.reference_invariants import INVARIANTS, guards_of, laws, registry, schema_objects
+from tests.docs.reference_invariants import (
+    INVARIANTS,
+    PLACES,
+    guards_of,
+    is_defined,
+    laws,
+    registry,
+    schema_objects,
+    trigger_functions,
+)
 
 PROTOCOL = page("explanation-protocol.md")
 MACHINES = {
@@ -50,6 +59,26 @@ def test_every_invariant_is_enforced_somewhere(invariant: str) -> None:
     told = re.findall(r"^- (.*?)(?= is |: | are )", rest.partition("\n## ")[0], re.MULTILINE)
     elsewhere = {name for each in told for name in re.findall(r"I\d+", each)}
     assert guards_of(invariant) or schema_objects().get(invariant) or invariant in elsewhere
+
+
+@pytest.mark.parametrize("place", sorted({place for places in PLACES.values() for place in places}))
+def test_the_steps_that_keep_an_invariant_are_where_it_is_said(place: str) -> None:
+    assert is_defined(place)
+
+
+def test_a_step_that_is_not_there_is_noticed() -> None:
+    assert not is_defined("domain/slot.py: lose")
+    assert not is_defined("sql/postgres/020_gate.sql: on_logout")
+
+
+def test_every_invariant_has_its_steps() -> None:
+    assert tuple(PLACES) == INVARIANTS
+
+
+@pytest.mark.parametrize("invariant", INVARIANTS)
+def test_the_trigger_functions_that_hold_an_invariant_are_run_by_triggers(invariant: str) -> None:
+    functions = {name for name in schema_objects().get(invariant, ()) if name.startswith(("guard_", "settle_"))}
+    assert functions <= trigger_functions()
 
 
 def test_guards_name_invariants_that_exist() -> None:

@@ -43,7 +43,6 @@ def test_no_session_is_there_after_closed_and_none_begins(here: Estate) -> None:
     assert raced >= GATES
 
 
-
 @dataclass(slots=True)
 class Raced:
     """One login, raced: what happened to it, by any racer."""
