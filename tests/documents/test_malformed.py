@@ -39,7 +39,7 @@ WAYS: Mapping[str, tuple[Damage, int]] = MappingProxyType(
 SECONDS, HUGE_SECONDS = 1.0, 5.0
 """Of this process's own time, for one document of some kilobytes, and of some ten megabytes."""
 MEMORY = 768 * 1024**2
-"""Bytes beyond what the process had before: 16 MB, the largest document, as a million empty arrays and what is read of it."""
+"""Bytes beyond what the process had before: the largest document, and all that is made of it."""
 
 
 @contextmanager
