@@ -70,7 +70,7 @@ def guards() -> str:
 
 
 def enforcement() -> str:
-    """Return, for each invariant, the guards and steps of the code and the objects of the control schema that hold it."""
+    """Return, for each invariant, the guards, the objects of the control schema and the steps that hold it."""
     in_schema = schema_objects()
     return table(
         ("", "guards of the code", "constraints, indexes and trigger functions of the control schema", "steps"),

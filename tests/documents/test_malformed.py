@@ -31,8 +31,8 @@ WAYS: Mapping[str, tuple[Damage, int]] = MappingProxyType(
         "removed": (of_values(removed), 500),
         "added": (of_values(added), 1_000),
         "doubled": (of_values(doubled), 500),
-        "bytes": (of_bytes, 4_000),
-        "text": (of_text, 3_000),
+        "bytes": (of_bytes, 6_000),
+        "text": (of_text, 1_000),
     }
 )
 """How many are made in each way. With two places one can undo the other, so that some must be made again."""
