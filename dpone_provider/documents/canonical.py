@@ -43,10 +43,15 @@ class NotCanonical(ValueError):
         self.defect = defect
 
 
+LONGEST_KEY: Final = 80
+"""Characters of a key in a message: somebody else may have written it, ten million of them."""
+
+
 def json_path(path: Path) -> str:
-    """Return ``$.a[0]["b c"]`` for a path."""
+    """Return ``$.a[0]["b c"]`` for a path; of a longer key only its beginning, as a person reads it."""
     text = "$"
-    for step in path:
+    for whole in path:
+        step = f"{whole[:LONGEST_KEY]}…" if isinstance(whole, str) and len(whole) > LONGEST_KEY else whole
         plain = isinstance(step, str) and step != "" and set(step) <= _JSON_PATH_PLAIN
         text += f".{step}" if plain else f"[{json.dumps(step)}]"
     return text

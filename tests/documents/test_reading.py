@@ -60,6 +60,14 @@ def test_another_known_schema_than_expected_is_refused() -> None:
     assert reason(read(DeploymentV3, pointer().canonical_bytes(), "deployment.json")) == "unknown_document_schema"
 
 
+def test_a_key_of_any_length_gives_a_message_that_a_person_reads() -> None:
+    value = json.loads(pointer().canonical_bytes()) | {"k" * 1_000_000: 1}
+    found = read(CurrentPointerV1, json.dumps(value).encode(), "x")
+    assert reason(found) == "document_field_unknown"
+    assert isinstance(found, Refused)
+    assert len(str(found.problem)) < 1_000
+
+
 def test_python_names_are_no_json_names() -> None:
     value = json.loads(pointer().canonical_bytes())
     value["schema_id"] = value["schema"]
