@@ -205,7 +205,7 @@ class AttemptSteps:
         who = self.one.name
         if place.closing_seen and place.login in (Login.MADE, Login.ENABLED):
             yield f"{who}'s login is disabled", case, replace(place, login=Login.GONE)
-        disabled = place.closing_seen and place.login is not Login.ENABLED
+        disabled = place.closing_seen and place.login in (Login.ABSENT, Login.GONE)
         if disabled and not place.quiet_seen:
             if place.line is Line.NONE:
                 yield f"somebody sees that nothing of {who}'s login is left", case, replace(place, quiet_seen=True)
