@@ -210,7 +210,7 @@ def _closed_and_proven(
         and proof.kind is ProofKind.OUTCOME
         and proof.attempt_id == attempt.attempt_id
         and set(proof.names_gates) == {gate.principal.name for gate in gates}
-        and all(gate.closed_sequence is not None and gate.closed_sequence < proof.ledger_sequence for gate in gates)
+        and all(gate.closed_sequence is None or gate.closed_sequence < proof.ledger_sequence for gate in gates)
     )
     return (
         (GATE_PER_SERVICE, not missing, f"no gate row for service {', '.join(missing)}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from dpone_provider.domain.guards import guard, unmet
@@ -52,8 +53,26 @@ UNCLAIMED = guard(
     says="a slot that nobody else claims",
     next_command="dpone occurrence list; finish or withdraw the other promotion",
 )
+COMPARED = guard(
+    "slots_registered_meanwhile",
+    "I1",
+    says="only registered slots that the observation had compared with the new ones, by the database's rules for names",
+    next_command="run cache-sync again",
+)
 CLAIMED_BY_IT = guard("slot_claimed_by_it", "I1", "I2", says="a slot claimed by this occurrence")
 OWNED_BY_IT = guard("slot_owned_by_it", "I1", says="a slot owned by this occurrence")
+
+
+def register(database: str, *, registered: Set[Relation], compared: Set[Relation]) -> Refused | None:
+    """Refuse new slots beside classes that were registered after the database had been observed.
+
+    ``registered`` is read under the incarnation's lock. A name that the database holds equal to one of them would
+    become a second slot of the same relation.
+    """
+    return unmet(
+        f"database {database}",
+        (COMPARED, registered <= compared, f"{len(registered - compared)} slots that it had not compared"),
+    )
 
 
 def claim(slot: Slot, *, by: OccurrenceId, predecessor: OccurrenceId | None, existing: Claim | None) -> Claim | Refused:

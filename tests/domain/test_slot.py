@@ -35,6 +35,14 @@ def test_claim(owner: OccurrenceId | None, existing: OccurrenceId | None, refuse
         assert outcome == Claim(one.slot_id, SECOND)
 
 
+def test_new_slots_stand_beside_compared_ones_only() -> None:
+    """I1: what was registered after the observation may be the same relation under another spelling."""
+    one, other = slot().relation, slot(name="Flights").relation
+    assert machine.register("warehouse", registered={one}, compared={one, other}) is None
+    refused = machine.register("warehouse", registered={one, other}, compared={one})
+    assert reason(refused) == "slots_registered_meanwhile"
+
+
 @pytest.mark.parametrize("owner", [None, FIRST])
 def test_gain_grows_the_epoch_by_one(owner: OccurrenceId | None) -> None:
     """From nobody or from the predecessor, by the claimant."""

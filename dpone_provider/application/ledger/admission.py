@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from dpone_provider.application.ports.ledger import LedgerTransaction, Lock, WorkloadRow
 from dpone_provider.domain import attempt as attempts
 from dpone_provider.domain.attempt import Attempt, AttemptState
+from dpone_provider.domain.guards import unmet
 from dpone_provider.domain.identity import AttemptBinding
-from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
+from dpone_provider.domain.occurrence import ACTIVE_ONLY, Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Busy, Problem, Refused, busy, refuse
 
 SLOTS_IN_USE = "slots_in_use"
@@ -68,10 +69,10 @@ def admit(tx: LedgerTransaction, environment: str, binding: AttemptBinding) -> A
     workload = tx.workload(binding.occurrence_id, binding.workload_id)
     if workload is None:
         return _no_workload(binding)
-    if occurrence.state is OccurrenceState.PREPARED:
-        return _not_active_yet(occurrence)
-    if occurrence.state is not OccurrenceState.ACTIVE:
-        return _handed_over(binding, occurrence)
+    active = occurrence.state is OccurrenceState.ACTIVE
+    if unmet(str(occurrence), (ACTIVE_ONLY, active, occurrence.state)) is not None:
+        prepared = occurrence.state is OccurrenceState.PREPARED
+        return _not_active_yet(occurrence) if prepared else _handed_over(binding, occurrence)
     return _decide(tx, environment, binding, occurrence, workload)
 
 

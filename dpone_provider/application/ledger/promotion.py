@@ -199,14 +199,9 @@ def _register(tx: LedgerTransaction, database: ObservedIncarnation) -> Refused |
     tx.add_incarnation(database.incarnation)
     tx.incarnation(incarnation_id, Lock.EXCLUSIVE)
     registered = set(tx.registered(incarnation_id))
-    if not registered <= database.registered:
-        return refuse(
-            "slots_registered_meanwhile",
-            f"database {database.incarnation.database}",
-            found=f"{len(registered - database.registered)} slots that the observation had not compared",
-            allowed="the registered slots of the observation",
-            next_command="run cache-sync again",
-        )
+    meanwhile = slots.register(database.incarnation.database, registered=registered, compared=database.registered)
+    if meanwhile is not None:
+        return meanwhile
     for slot in (*database.slots, *database.read_only):
         if slot.relation not in registered:
             tx.add_slot(replace(slot, owner_id=None, epoch=0))
