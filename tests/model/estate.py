@@ -23,14 +23,14 @@ Thing = TypeVar("Thing", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estate:
-    """Environments, occurrences, slots, claims, receipts and runs: all rows but those of attempts."""
+    """Environments, occurrences, slots, claims, receipts and runs: all rows but those of attempts, in order of keys."""
 
-    environments: frozenset[EnvironmentRow] = frozenset()
-    occurrences: frozenset[Occurrence] = frozenset()
-    slots: frozenset[Slot] = frozenset()
-    claims: frozenset[Claim] = frozenset()
-    receipts: frozenset[tuple[OccurrenceId, tuple[tuple[SlotId, int], ...]]] = frozenset()
-    runs: frozenset[tuple[str, str, OccurrenceId]] = frozenset()
+    environments: tuple[EnvironmentRow, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+    slots: tuple[Slot, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    receipts: tuple[tuple[OccurrenceId, tuple[tuple[SlotId, int], ...]], ...] = ()
+    runs: tuple[tuple[str, str, OccurrenceId], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

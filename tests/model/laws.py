@@ -96,6 +96,8 @@ class Laws:
             demand("I1", owner.state in HOLDING, f"{slot} is owned by {self._name(owner)}, which is {owner.state}")
             given = dict(receipts.get(slot.owner_id, ())).get(slot.slot_id)
             demand("I1", given == slot.epoch, f"{slot} is at epoch {slot.epoch}, its owner's receipt says {given}")
+        spelled = {str(slot.relation).lower() for slot in estate.slots}
+        demand("I1", len(spelled) == len(estate.slots), "two slots are one relation, spelled in two ways")
         held = {slot.slot_id: slot for slot in estate.slots}
         for claim in estate.claims:
             claimant, slot = by_id[claim.occurrence_id], held[claim.slot_id]
@@ -246,7 +248,7 @@ _RUNNING = frozenset({AttemptState.RUNNING})
 
 def _moved_gate(was: Gate | None, gate: Gate, running: bool) -> None:
     if was is None:
-        demand("I6", running, "a gate was entered for an attempt that is not RUNNING")
+        demand("I6", running or gate.barred, "a gate was entered for an attempt that is not RUNNING")
         return
     if was.state is gate.state:
         demand("I7", gate.state is GateState.READY and not was.delivered, f"delivered on a gate that was {was}")
@@ -279,6 +281,10 @@ def _ended(was: Attempt, case: Case, proofs: Collection[Proof]) -> None:
     now = case.attempt
     assert now is not None
     demand("I9", (was.state, now.state) in attempts.EDGES, f"the attempt went from {was.state} to {now.state}")
+    open_ones = [gate for gate in case.gates if gate.state is not GateState.CLOSED]
+    demand("I9", not open_ones, "the attempt ended while its gate was open")
+    missing = set(now.services) - {gate.service_id for gate in case.gates}
+    demand("I9", not missing, "the attempt ended without a gate row for one of its services")
     names = {gate.principal.name for gate in case.gates}
     proven = any(one.kind is ProofKind.OUTCOME and set(one.names_gates) == names for one in proofs)
     demand("I9", proven, "sealed by a proof that does not name the attempt's gates")

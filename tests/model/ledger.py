@@ -20,7 +20,7 @@ from dpone_provider.domain.slot import Claim, Slot
 from tests.model.cast import DATABASE, Cast
 from tests.model.estate import Case, Estate
 
-Result = TypeVar("Result")
+Row = TypeVar("Row")
 FRESH = 1_000_000
 """The first sequence number that a transaction draws. Those of earlier ones are only ever compared with later ones, so
 they are brought down to one number when the transaction is over."""
@@ -78,27 +78,32 @@ class ModelTransaction:
         self._claims = {one.slot_id: one for one in estate.claims}
         self._receipts = dict(estate.receipts)
         self._runs = {(name, key): one for name, key, one in estate.runs}
+        self._given = cases
         self._cases = dict(cases)
+        self._wrote = False
         self._held = held
         self._sequence = FRESH
         self.proofs: list[Proof] = []
 
     def estate(self) -> Estate:
         """Return the estate as it stands now."""
-        if self._begun is None:
-            return Estate()
+        if self._begun is None or not self._wrote:
+            return self._begun or Estate()
         return Estate(
-            environments=frozenset(self._environments.values()),
-            occurrences=frozenset(self._occurrences.values()),
-            slots=frozenset(self._slots.values()),
-            claims=frozenset(self._claims.values()),
-            receipts=frozenset(self._receipts.items()),
-            runs=frozenset((name, key, one) for (name, key), one in self._runs.items()),
+            environments=_in_order(self._environments),
+            occurrences=_in_order(self._occurrences),
+            slots=_in_order(self._slots),
+            claims=_in_order(self._claims),
+            receipts=tuple(sorted(self._receipts.items())),
+            runs=tuple(sorted((name, key, one) for (name, key), one in self._runs.items())),
         )
 
     def cases(self) -> dict[int, Case]:
         """Return the cases as they stand now, their sequence numbers brought down."""
-        return {number: _settled(case, number) for number, case in self._cases.items()}
+        return {
+            number: case if case is self._given[number] else _settled(case, number)
+            for number, case in self._cases.items()
+        }
 
     def next_sequence(self) -> int:
         """Return a number that is higher than any before."""
@@ -114,10 +119,12 @@ class ModelTransaction:
 
     def add_environment(self, row: EnvironmentRow) -> None:
         """Insert one."""
+        self._wrote = True
         self._environments[row.name] = row
 
     def move_environment(self, before: EnvironmentRow, after: EnvironmentRow) -> None:
         """Change one."""
+        self._wrote = True
         self._environments[after.name] = after
 
     def occurrence(self, occurrence_id: OccurrenceId, lock: Lock) -> Occurrence | None:
@@ -133,6 +140,7 @@ class ModelTransaction:
 
     def add_occurrence(self, occurrence: Occurrence, request: bytes) -> None:
         """Insert one."""
+        self._wrote = True
         self._occurrences[occurrence.occurrence_id] = occurrence
 
     def add_workloads(self, workloads: Sequence[WorkloadRow]) -> None:
@@ -140,10 +148,12 @@ class ModelTransaction:
 
     def move_occurrence(self, before: Occurrence, after: Occurrence) -> None:
         """Change one."""
+        self._wrote = True
         self._occurrences[after.occurrence_id] = after
 
     def add_receipt(self, occurrence_id: OccurrenceId, receipt: bytes, epochs: Sequence[tuple[SlotId, int]]) -> None:
         """Insert one."""
+        self._wrote = True
         self._receipts[occurrence_id] = tuple(epochs)
 
     def receipt(self, occurrence_id: OccurrenceId) -> tuple[bytes, tuple[tuple[SlotId, int], ...]] | None:
@@ -173,6 +183,7 @@ class ModelTransaction:
 
     def add_slot(self, slot: Slot) -> None:
         """Insert one."""
+        self._wrote = True
         self._slots[slot.slot_id] = slot
 
     def slots(self, ids: Collection[SlotId], lock: Lock) -> tuple[Slot, ...]:
@@ -189,6 +200,7 @@ class ModelTransaction:
 
     def move_slot(self, before: Slot, after: Slot) -> None:
         """Change one."""
+        self._wrote = True
         self._slots[after.slot_id] = after
 
     def claims(self, slot_ids: Collection[SlotId]) -> tuple[Claim, ...]:
@@ -203,10 +215,12 @@ class ModelTransaction:
 
     def add_claim(self, claim: Claim) -> None:
         """Insert one, over what stands there: no unique index helps."""
+        self._wrote = True
         self._claims[claim.slot_id] = claim
 
     def drop_claims(self, occurrence_id: OccurrenceId) -> None:
         """Delete an occurrence's claims."""
+        self._wrote = True
         for claim in self.claims_of(occurrence_id):
             del self._claims[claim.slot_id]
 
@@ -219,6 +233,7 @@ class ModelTransaction:
 
     def add_run(self, environment: str, run_key: str, occurrence_id: OccurrenceId) -> None:
         """Insert whose a run is, if it is new."""
+        self._wrote = True
         self._runs.setdefault((environment, run_key), occurrence_id)
 
     def attempt(self, attempt_id: AttemptId, lock: Lock) -> Attempt | None:
@@ -320,6 +335,10 @@ class ModelTransaction:
     def _wait_for(self, row: str, lock: Lock) -> None:
         if lock in STRONG and row in self._held:
             raise RowLocked(row)
+
+
+def _in_order(rows: Mapping[str, Row]) -> tuple[Row, ...]:
+    return tuple(rows[key] for key in sorted(rows))
 
 
 def _settled(case: Case, number: int) -> Case:

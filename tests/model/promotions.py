@@ -13,7 +13,7 @@ from dpone_provider.application.ledger import admission, promotion, retirement
 from dpone_provider.application.ledger.promotion import ObservedIncarnation
 from dpone_provider.application.ports.ledger import LedgerTransaction
 from dpone_provider.domain.attempt import LIVE, Attempt
-from dpone_provider.domain.identity import OccurrenceId
+from dpone_provider.domain.identity import OccurrenceId, Relation
 from dpone_provider.domain.occurrence import OccurrenceState
 from tests.model.cast import DATABASE, Cast, Deployment, slot_of
 from tests.model.estate import Case, Estate
@@ -32,6 +32,8 @@ class Promotions:
 
     cast: Cast
     laws: Laws
+    stale: bool = False
+    """Whether a promoter may have observed the database before anything was registered."""
 
     def steps(
         self, estate: Estate, pointers: Pointers, cases: Mapping[int, Case], held: frozenset[str]
@@ -67,17 +69,21 @@ class Promotions:
         slots = tuple(slot_of(name) for work in one.workloads for name in work.writes)
         reads = tuple(slot_of(name) for work in one.workloads for name in work.reads)
         registered = frozenset(slot.relation for slot in estate.slots)
-        database = ObservedIncarnation(incarnation=DATABASE, registered=registered, slots=slots, read_only=reads)
         known = {known.occurrence_id for known in estate.occurrences}
         for predecessor in one.predecessors:
             new = one.occurrence(predecessor)
             if new.predecessor_id not in known | {None}:
                 continue
-            yield (
-                f"{one.name} is requested, over {predecessor or 'nobody'}",
-                partial(promotion.request, new=new, document=b"", workloads=one.rows(), databases=(database,)),
-                _nothing,
-            )
+            for seen in (registered, frozenset[Relation]()) if self.stale and registered else (registered,):
+                if any(_spelled_otherwise(slot.relation, seen) for slot in slots):
+                    continue
+                database = ObservedIncarnation(incarnation=DATABASE, registered=seen, slots=slots, read_only=reads)
+                when = "" if seen == registered else ", as the database was when nothing was registered"
+                yield (
+                    f"{one.name} is requested, over {predecessor or 'nobody'}{when}",
+                    partial(promotion.request, new=new, document=b"", workloads=one.rows(), databases=(database,)),
+                    _nothing,
+                )
 
     def _of(self, estate: Estate, pointers: Pointers, one: Deployment) -> Iterator[tuple[str, Script, Told]]:
         occurrence_id = one.occurrence_id
@@ -114,7 +120,7 @@ class Promotions:
         generations = {each.occurrence_id: each.generation or 0 for each in estate.occurrences}
         prepared = one.occurrence_id in dict(estate.receipts)
         for cache, pointed in enumerate(pointers):
-            if prepared and (pointed is None or generations[pointed] < generations[one.occurrence_id]):
+            if prepared and (pointed is None or generations.get(pointed, 0) < generations[one.occurrence_id]):
                 after = (*pointers[:cache], one.occurrence_id, *pointers[cache + 1 :])
                 yield f"the pointer of cache {cache + 1} names {one.name}", estate, after
 
@@ -136,6 +142,11 @@ class Promotions:
             told(done)
             self.laws.moved_estate(estate, done.estate, live)
         yield label, done.estate, pointers
+
+
+def _spelled_otherwise(relation: Relation, seen: frozenset[Relation]) -> bool:
+    """Tell whether the database holds a registered name equal to this one: then its slot would be taken."""
+    return relation not in seen and str(relation).lower() in {str(one).lower() for one in seen}
 
 
 def _nothing(done: Committed) -> None:
