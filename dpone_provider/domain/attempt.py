@@ -119,7 +119,7 @@ NO_LIVE_WRITER = guard("no_live_writer", "I3", says="no live attempt that writes
 NO_RUNNING_READER = guard("no_running_reader", "I3", says="no running attempt that reads a slot which this one writes")
 RUNNING_ONLY = guard("attempt_is_running", "I6", "I9", says="a RUNNING attempt", next_command="dpone attempt show ID")
 UNKNOWN_ONLY = guard(
-    "attempt_is_unknown", "I10", says="an attempt in COMMIT_UNKNOWN", next_command="dpone attempt show ID"
+    "attempt_is_unknown", "I9", "I10", says="an attempt in COMMIT_UNKNOWN", next_command="dpone attempt show ID"
 )
 GATE_PER_SERVICE = guard(
     "gate_for_every_service",

@@ -67,17 +67,20 @@ class Gate:
 NO_GATE_YET = guard(
     "one_gate_per_service",
     "I4",
+    "I7",
     "I9",
     says="no gate row yet for this attempt and service",
     next_command="dpone recover --attempt ID",
 )
-JOURNALED_ONLY = guard("gate_is_journaled", "I6", says="a JOURNALED gate", next_command="dpone recover --attempt ID")
+JOURNALED_ONLY = guard(
+    "gate_is_journaled", "I6", "I8", says="a JOURNALED gate", next_command="dpone recover --attempt ID"
+)
 READY_ONLY = guard("gate_is_ready", "I7", says="a READY gate", next_command="dpone recover --attempt ID")
 NOT_DELIVERED = guard(
     "delivered_once", "I7", says="a secret that was never delivered", next_command="dpone recover --attempt ID"
 )
 NOT_YET_CLOSING = guard(
-    "gate_is_open", "I8", says="a JOURNALED or READY gate", next_command="dpone recover --attempt ID"
+    "gate_is_open", "I8", "I10", says="a JOURNALED or READY gate", next_command="dpone recover --attempt ID"
 )
 CLOSING_ONLY = guard("gate_is_closing", "I8", says="a CLOSING gate", next_command="dpone recover --attempt ID")
 QUIESCENT = guard(

@@ -113,6 +113,7 @@ DRAINED = guard(
 )
 PREDECESSOR_STOPPED = guard(
     "predecessor_takes_no_work",
+    "I2",
     "I5",
     says="a predecessor that is RETIRING or RETIRED",
     next_command="run cache-sync again",

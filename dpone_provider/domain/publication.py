@@ -93,13 +93,14 @@ class Publication:
 
 
 INTENDED_ONLY = guard(
-    "publication_is_intended", "I16", says="an INTENDED publication", next_command="dpone attempt show ID"
+    "publication_is_intended", "I11", "I16", says="an INTENDED publication", next_command="dpone attempt show ID"
 )
 STAGED_ONLY = guard("publication_is_staged", "I11", says="a STAGED publication", next_command="dpone attempt show ID")
 NO_UNRESOLVED = guard(
     "no_unresolved_publication",
     "I10",
     "I11",
+    "I16",
     says="no unresolved publication of the target",
     next_command="dpone attempt list --unresolved, then `dpone recover`",
 )

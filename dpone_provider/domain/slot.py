@@ -50,6 +50,7 @@ FREE_OR_PREDECESSOR = guard(
 UNCLAIMED = guard(
     "slot_unclaimed",
     "I1",
+    "I2",
     says="a slot that nobody else claims",
     next_command="dpone occurrence list; finish or withdraw the other promotion",
 )

@@ -136,7 +136,6 @@ class AttemptSteps:
         """Journal, make, deliver, bar, begin closing, close. Only the first service's login works in this world."""
         attempt_id, who = self.one.attempt_id, self.one.name
         where = "" if first else " on the other service"
-        mine = {"attempt_id": attempt_id, "service_id": service}
         barred = Principal(service_id=service, name=principal_name(attempt_id), sid=who)
         calls: list[tuple[str, Script, Learn]] = [
             (
@@ -144,16 +143,28 @@ class AttemptSteps:
                 partial(gate_scripts.journal, attempt_id=attempt_id, principal=self._principal(service)),
                 _nothing,
             ),
-            (f"makes its login{where}, READY", partial(gate_scripts.ready, **mine, create=_create), self._made),
-            (f"marks its secret as delivered{where}, and hands it out", partial(gate_scripts.deliver, **mine), _handed),
+            (
+                f"makes its login{where}, READY",
+                partial(gate_scripts.ready, attempt_id=attempt_id, service_id=service, create=_create),
+                self._made,
+            ),
+            (
+                f"marks its secret as delivered{where}, and hands it out",
+                partial(gate_scripts.deliver, attempt_id=attempt_id, service_id=service),
+                _handed,
+            ),
             (
                 f"is barred{where}: no login was ever issued",
                 partial(gate_scripts.bar, attempt_id=attempt_id, principal=barred, evidence=EVIDENCE),
                 _nothing,
             ),
-            (f"begins closing{where}", partial(gate_scripts.closing, **mine), _closing),
+            (
+                f"begins closing{where}",
+                partial(gate_scripts.closing, attempt_id=attempt_id, service_id=service),
+                _closing,
+            ),
         ]
-        closed = partial(gate_scripts.closed, **mine, evidence=EVIDENCE)
+        closed = partial(gate_scripts.closed, attempt_id=attempt_id, service_id=service, evidence=EVIDENCE)
         if at.place.quiet_seen or not first:
             said = "by one who saw nothing left of the login"
             calls.append((f"is CLOSED{where}, {said}", partial(closed, quiescent=True), _nothing))

@@ -64,8 +64,9 @@ class Hand:
     def steps(self, whole: Whole, state: FaultState) -> Iterator[tuple[str, Whole, FaultState]]:
         """Alter one row, once."""
         if not state.happened:
-            for label, after in (*self._of_estate(whole.estate), *self._of_cases(whole)):
-                altered = after if isinstance(after, Whole) else replace(whole, estate=after)
+            for label, estate in self._of_estate(whole.estate):
+                yield f"FAULT: by hand, {label}", replace(whole, estate=estate), FaultState(happened=True)
+            for label, altered in self._of_cases(whole):
                 yield f"FAULT: by hand, {label}", altered, FaultState(happened=True)
 
     def _of_estate(self, estate: Estate) -> Iterator[tuple[str, Estate]]:

@@ -80,7 +80,7 @@ class Laws:
             self._holds_what_it_should(estate, one)
             ended = one.state in occurrences.FINAL
             mine = [a for a in live if a.binding.occurrence_id == one.occurrence_id]
-            demand("I10", not (ended and mine), f"{self._name(one)} is {one.state} and has a live attempt")
+            demand("I11", not (ended and mine), f"{self._name(one)} is {one.state} and has a live attempt")
         self._environments(estate)
         writers = Counter(slot for one in live for slot, _ in one.writes)
         demand("I3", not writers or max(writers.values()) < 2, "two live attempts write one slot")
@@ -92,8 +92,8 @@ class Laws:
         for slot in estate.slots:
             if slot.owner_id is None:
                 continue
-            owner = by_id[slot.owner_id]
-            demand("I1", owner.state in HOLDING, f"{slot} is owned by {self._name(owner)}, which is {owner.state}")
+            holder = by_id[slot.owner_id]
+            demand("I1", holder.state in HOLDING, f"{slot} is owned by {self._name(holder)}, which is {holder.state}")
             given = dict(receipts.get(slot.owner_id, ())).get(slot.slot_id)
             demand("I1", given == slot.epoch, f"{slot} is at epoch {slot.epoch}, its owner's receipt says {given}")
         spelled = {str(slot.relation).lower() for slot in estate.slots}
@@ -102,7 +102,8 @@ class Laws:
         for claim in estate.claims:
             claimant, slot = by_id[claim.occurrence_id], held[claim.slot_id]
             free = slot.owner_id in (None, claimant.predecessor_id)
-            demand("I1", free, f"{slot} is claimed by {self._name(claimant)} and owned by {self._name(by_id.get(slot.owner_id))}")
+            owner = by_id[slot.owner_id] if slot.owner_id is not None else None
+            demand("I1", free, f"{slot} is claimed by {self._name(claimant)} and owned by {self._name(owner)}")
 
     def _holds_what_it_should(self, estate: Estate, one: Occurrence) -> None:
         deployment = self.cast.by_occurrence[one.occurrence_id]
@@ -110,9 +111,15 @@ class Laws:
         owned = {slot.slot_id for slot in estate.slots if slot.owner_id == one.occurrence_id}
         claimed = {claim.slot_id for claim in estate.claims if claim.occurrence_id == one.occurrence_id}
         holds = one.state in HOLDING
-        demand("I2", owned == (wanted if holds else set()), f"{self._name(one)} is {one.state} and owns {len(owned)} slots")
+        demand(
+            "I2", owned == (wanted if holds else set()), f"{self._name(one)} is {one.state} and owns {len(owned)} slots"
+        )
         asks = one.state is OccurrenceState.REQUESTED
-        demand("I2", claimed == (wanted if asks else set()), f"{self._name(one)} is {one.state}, claims {len(claimed)} slots")
+        demand(
+            "I2",
+            claimed == (wanted if asks else set()),
+            f"{self._name(one)} is {one.state}, claims {len(claimed)} slots",
+        )
 
     def _environments(self, estate: Estate) -> None:
         for row in estate.environments:
@@ -129,7 +136,9 @@ class Laws:
         for pointed in pointers:
             if pointed is not None and Kind.STATE in self.kinds:
                 early = by_id[pointed].generation is None
-                demand("I12", not early, f"the pointer names {self._name(by_id[pointed])}, which is {by_id[pointed].state}")
+                demand(
+                    "I12", not early, f"the pointer names {self._name(by_id[pointed])}, which is {by_id[pointed].state}"
+                )
 
     def moved_estate(self, before: Estate, after: Estate, live: Collection[Attempt]) -> None:
         """Look at a transaction of a promotion."""
@@ -141,7 +150,9 @@ class Laws:
             if earlier is None:
                 demand("I15", one.state is OccurrenceState.REQUESTED, f"{self._name(one)} began {one.state}")
                 holder = {e.name: e.holder_id for e in before.environments}.get(one.environment)
-                demand("I15", one.predecessor_id == holder, f"{self._name(one)} names another predecessor than the holder")
+                demand(
+                    "I15", one.predecessor_id == holder, f"{self._name(one)} names another predecessor than the holder"
+                )
             elif earlier.state is not one.state:
                 self._moved_occurrence(after, earlier, one, live)
         slots = {one.slot_id: one for one in before.slots}
@@ -150,24 +161,27 @@ class Laws:
             gained = slot.owner_id is not None and slot.owner_id != old.owner_id
             demand("I1", slot.epoch == old.epoch + gained, f"{slot} went from epoch {old.epoch} to {slot.epoch}")
 
-    def _moved_occurrence(
-        self, after: Estate, was: Occurrence, one: Occurrence, live: Collection[Attempt]
-    ) -> None:
+    def _moved_occurrence(self, after: Estate, was: Occurrence, one: Occurrence, live: Collection[Attempt]) -> None:
         edge = (was.state, one.state)
-        demand("I1", edge in occurrences.EDGES, f"{self._name(one)} went from {was.state} to {one.state}")
+        broken = _OCCURRENCE_EDGES[one.state]
+        demand(broken, edge in occurrences.EDGES, f"{self._name(one)} went from {was.state} to {one.state}")
         unknown = [a for a in live if a.binding.occurrence_id == one.occurrence_id and a.state not in _RUNNING]
         if edge == (OccurrenceState.ACTIVE, OccurrenceState.RETIRING):
             demand("I10", not unknown, f"{self._name(one)} was drained over an attempt in COMMIT_UNKNOWN")
         if one.state is OccurrenceState.ACTIVE:
             holder = {e.name: e.holder_id for e in after.environments}.get(one.environment)
-            demand("I15", holder == one.occurrence_id, f"{self._name(one)} became ACTIVE and does not hold its environment")
+            demand(
+                "I15", holder == one.occurrence_id, f"{self._name(one)} became ACTIVE and does not hold its environment"
+            )
 
     def drained(self, before: Estate, predecessor: OccurrenceId, for_: OccurrenceId) -> None:
         """I5: nobody is drained for a promotion that cannot be prepared any more."""
         successor = {one.occurrence_id: one for one in before.occurrences}[for_]
         right = successor.state is OccurrenceState.REQUESTED and successor.predecessor_id == predecessor
         if Kind.STEP in self.kinds:
-            demand("I5", right, f"drained for {self._name(successor)}, which is {successor.state} and takes nothing over")
+            demand(
+                "I5", right, f"drained for {self._name(successor)}, which is {successor.state} and takes nothing over"
+            )
 
     def activated(self, one: OccurrenceId, pointed_at: OccurrenceId | None) -> None:
         """I12: what becomes ACTIVE is what the pointer names."""
@@ -243,6 +257,15 @@ class Laws:
         return self.cast.by_occurrence[one.occurrence_id].name if isinstance(one, Occurrence) else "nobody"
 
 
+_OCCURRENCE_EDGES = {
+    OccurrenceState.REQUESTED: "I15",
+    OccurrenceState.PREPARED: "I2",
+    OccurrenceState.ACTIVE: "I12",
+    OccurrenceState.RETIRING: "I5",
+    OccurrenceState.RETIRED: "I1",
+    OccurrenceState.WITHDRAWN: "I2",
+}
+"""The invariant that falls when an occurrence comes into a state by no edge."""
 _RUNNING = frozenset({AttemptState.RUNNING})
 
 
@@ -266,7 +289,9 @@ def _moved_publication(was: Publication | None, case: Case, running: bool, estat
     if was is None:
         demand("I16", now.state is PublicationState.INTENDED, f"a publication began {now.state}")
     elif was.state is not now.state:
-        demand("I16", (was.state, now.state) in publications.EDGES, f"a publication went from {was.state} to {now.state}")
+        broken = "I10" if now.state in SETTLED else "I11" if now.state is PublicationState.DISPATCHED else "I16"
+        edge = (was.state, now.state) in publications.EDGES
+        demand(broken, edge, f"a publication went from {was.state} to {now.state}")
     else:
         demand("I16", False, f"what was counted changed on a publication that is {now.state}")
     demand("I11", running, f"a publication moved to {now.state} when its attempt was {attempt.state}")
@@ -309,7 +334,9 @@ def _power(one: Try, case: Case, place: Place) -> None:
     exists = place.login not in (Login.ABSENT, Login.GONE)
     demand("I6", gate is not None or not exists, f"a login of {one.name} exists that no row tells of")
     demand("I7", place.handed < 2, f"the secret of {one.name} was handed out twice")
-    demand("I7", place.line is Line.NONE or place.handed > 0, f"a session of {one.name} before its secret was delivered")
+    demand(
+        "I7", place.line is Line.NONE or place.handed > 0, f"a session of {one.name} before its secret was delivered"
+    )
     closed = gate is not None and gate.state is GateState.CLOSED
     demand("I8", not closed or place.line is Line.NONE, f"the gate of {one.name} is CLOSED, and there is {place.line}")
     demand("I8", not closed or place.login is not Login.ENABLED, f"the gate of {one.name} is CLOSED, its login enabled")

@@ -12,7 +12,15 @@ from typing import TypeVar, cast
 from dpone_provider.application.ports.ledger import EnvironmentRow, LedgerTransaction, Lock, NodeEvent, WorkloadRow
 from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, Proof
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import AttemptId, Incarnation, IncarnationId, OccurrenceId, Relation, ServiceId, SlotId
+from dpone_provider.domain.identity import (
+    AttemptId,
+    Incarnation,
+    IncarnationId,
+    OccurrenceId,
+    Relation,
+    ServiceId,
+    SlotId,
+)
 from dpone_provider.domain.occurrence import PENDING, Occurrence
 from dpone_provider.domain.outcomes import DponeError, type_of_failure
 from dpone_provider.domain.publication import SETTLED, Publication
@@ -20,6 +28,7 @@ from dpone_provider.domain.slot import Claim, Slot
 from tests.model.cast import DATABASE, Cast
 from tests.model.estate import Case, Estate
 
+Key = TypeVar("Key", bound=str)
 Row = TypeVar("Row")
 FRESH = 1_000_000
 """The first sequence number that a transaction draws. Those of earlier ones are only ever compared with later ones, so
@@ -337,13 +346,11 @@ class ModelTransaction:
             raise RowLocked(row)
 
 
-def _in_order(rows: Mapping[str, Row]) -> tuple[Row, ...]:
+def _in_order(rows: Mapping[Key, Row]) -> tuple[Row, ...]:
     return tuple(rows[key] for key in sorted(rows))
 
 
 def _settled(case: Case, number: int) -> Case:
     attempt = case.attempt and replace(case.attempt, ledger_sequence=number + 1)
-    gates = tuple(
-        replace(one, closed_sequence=1) if one.state is GateState.CLOSED else one for one in case.gates
-    )
+    gates = tuple(replace(one, closed_sequence=1) if one.state is GateState.CLOSED else one for one in case.gates)
     return replace(case, attempt=attempt, gates=gates)

@@ -74,5 +74,3 @@ def look(one: Try, case: Case, place: Place, *, readable: bool) -> Seen | None:
 
 def _silent() -> Unknown:
     return unknown("unreadable", "target", found="no answer", allowed="an answer", next_command="look again")
-
-

@@ -81,8 +81,16 @@ def drop(guard: str, scenario: str) -> Mutant:
 
 
 def find(guard: str) -> Mutant | None:
-    """Search everywhere without a guard; None when nothing is broken anywhere."""
-    found = (drop(guard, name) for name in BY_NAME)
+    """Search everywhere without a guard, first where its transcript is from; None when nothing is broken anywhere."""
+    transcript = expected().get(guard)
+    first = [searched_in(transcript)] if transcript else []
+    found = (drop(guard, name) for name in (*first, *BY_NAME) if name in BY_NAME)
+    return next((one for one in found if isinstance(one.found, Counterexample)), None)
+
+
+def broken_anywhere(guard: str) -> Mutant | None:
+    """Search everything, once, without a guard that has no transcript."""
+    found = (drop(guard, one.name) for one in (*SMALL, *FAULTY) if one.fault is not NamedFault.LIE)
     return next((one for one in found if isinstance(one.found, Counterexample)), None)
 
 
@@ -94,6 +102,11 @@ def expected() -> dict[str, str]:
 def searched_in(transcript: str) -> str:
     """Return the name of the search that a transcript came from."""
     return next(line for line in transcript.splitlines() if line.startswith(HEADER)).removeprefix(HEADER).strip()
+
+
+def broken_in(transcript: str) -> str:
+    """Return the invariant that a transcript breaks."""
+    return transcript.rpartition("broken:")[2].partition(":")[0].strip()
 
 
 def fault_of(transcript: str) -> NamedFault:

@@ -114,9 +114,7 @@ class Promotions:
         ):
             yield f"{one.name} is {word}", partial(script, occurrence_id=occurrence_id), _nothing
 
-    def _points(
-        self, estate: Estate, pointers: Pointers, one: Deployment
-    ) -> Iterator[tuple[str, Estate, Pointers]]:
+    def _points(self, estate: Estate, pointers: Pointers, one: Deployment) -> Iterator[tuple[str, Estate, Pointers]]:
         generations = {each.occurrence_id: each.generation or 0 for each in estate.occurrences}
         prepared = one.occurrence_id in dict(estate.receipts)
         for cache, pointed in enumerate(pointers):

@@ -154,8 +154,9 @@ LARGE = (
     ),
     Scenario(
         name="handover by exchange",
-        what="A, then B over it; two tries of A's ClickHouse transfer, one of B's",
+        what="A, then B over it; two tries of A's ClickHouse transfer, one of B's; targets that may not answer",
         cast=Cast(deployments=(PUBLISHING, NEXT_PUBLISHING), tries=(P1, P2, Q1)),
+        liberties=Liberties(unreadable=True),
     ),
     Scenario(
         name="reader and retry",
@@ -195,6 +196,16 @@ LARGE = (
     ),
 )
 """What is searched whole, with every guard in place."""
+
+DEEP = (
+    Scenario(
+        name="handover, all liberties",
+        what="A, then B over it; two tries of A's SQL transfer, one of B's, operators that judge, redeliveries",
+        cast=Cast(deployments=(A, B), tries=(A1, A2, B1)),
+        liberties=Liberties(judging=True, unreadable=True, redelivery=True),
+    ),
+)
+"""Too large for every day: `python -m tests.model.figures --deep`."""
 
 _BY_NAME = {one.name: one for one in SMALL}
 STEPS_ALONE = frozenset({Kind.STEP})

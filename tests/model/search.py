@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tests.model.laws import Violated
 from tests.model.world import World
@@ -90,7 +91,7 @@ def _told(world: World, came: dict[int, int], state: int, violated: Violated) ->
     while came[path[-1]] >= 0:
         path.append(came[path[-1]])
     path.reverse()
-    labels = [_label(world, before, after) for before, after in zip(path, path[1:], strict=False)]
+    labels = [_label(world, before, after) for before, after in pairwise(path)]
     last = [violated.step] if violated.step else []
     return Counterexample((*labels, *last), violated.invariant, violated.found, len(came))
 

@@ -75,8 +75,9 @@ class Servers:
             case Staged.FULL:
                 yield f"{who}'s exchange arrives", replace(sent, staged=Staged.OLD, published=True)
             case Staged.OLD:
-                yield f"{who}'s exchange arrives again, and swaps back", replace(
-                    sent, staged=Staged.FULL, published=False
+                yield (
+                    f"{who}'s exchange arrives again, and swaps back",
+                    replace(sent, staged=Staged.FULL, published=False),
                 )
             case Staged.NEVER | Staged.EMPTY | Staged.GONE:
                 yield f"{who}'s exchange arrives and fails", sent

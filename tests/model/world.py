@@ -49,7 +49,7 @@ class World:
     kinds: frozenset[Kind] = EVERYTHING
     fault: Fault | None = None
     settled: bool = False
-    """Promoters and operators rest: the search begins where the first deployment is ACTIVE and its first try admitted."""
+    """Promoters and operators rest: when the search begins the first deployment is ACTIVE, its first try admitted."""
     estates: Numbers[Estate] = field(default_factory=Numbers)
     pointers: Numbers[Pointers] = field(default_factory=Numbers)
     faults: Numbers[FaultState] = field(default_factory=Numbers)
