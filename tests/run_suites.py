@@ -151,6 +151,12 @@ SUITES = (
             Pytest(folders=("crash",), marked="lab", workers=2, traced=False),
         ),
     ),
+    Suite(
+        "model",
+        90,
+        "every state of small casts, each guard dropped in turn",
+        (Pytest(folders=("model",), traced=False),),
+    ),
     Suite("sqltext", 25, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(

@@ -17,6 +17,7 @@ from tests.docs import (
     reference_cells,
     reference_cli,
     reference_documents,
+    reference_gallery,
     reference_invariants,
     reference_mssql,
     reference_outcomes,
@@ -37,7 +38,9 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "exit codes": reference_outcomes.exit_codes,
         "failure": reference_outcomes.failure,
         "guards": reference_invariants.guards,
+        "guards that nothing needs": reference_gallery.redundant_table,
         "in airflow": reference_outcomes.in_airflow,
+        "guards that were dropped": reference_gallery.mutant_table,
         "limits": reference_types.limits,
         "mssql errors": reference_mssql.errors,
         "mssql grants": reference_mssql.grants,
@@ -48,6 +51,7 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "reasons": reference_reasons.reasons,
         "types": reference_types.types,
     }
+    | reference_gallery.transcripts()
 )
 _PART = re.compile(
     r"(?P<begin><!-- begin generated: (?P<name>[a-z ]+) -->\n).*?(?P<end><!-- end generated -->)", re.DOTALL

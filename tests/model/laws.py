@@ -274,12 +274,16 @@ def _moved_gate(was: Gate | None, gate: Gate, running: bool) -> None:
         demand("I6", running or gate.barred, "a gate was entered for an attempt that is not RUNNING")
         return
     if was.state is gate.state:
-        demand("I7", gate.state is GateState.READY and not was.delivered, f"delivered on a gate that was {was}")
+        demand("I7", gate.state is GateState.READY and not was.delivered, f"delivered on a gate that was {_told(was)}")
     else:
         edge = (was.state, gate.state) in gates.EDGES
         demand("I8", edge, f"the gate went from {was.state} to {gate.state}")
     opened = gate.state in (GateState.JOURNALED, GateState.READY)
     demand("I6", running or not opened, "a gate was opened for an attempt that is not RUNNING")
+
+
+def _told(gate: Gate) -> str:
+    return f"{gate.state}{', delivered' if gate.delivered else ''}"
 
 
 def _moved_publication(was: Publication | None, case: Case, running: bool, estate: Estate) -> None:
