@@ -60,7 +60,7 @@ LOAD = Workload("load", ("flights",))
 REPORT = Workload("report", ("delays",), ("flights",))
 PUBLISH = Workload("publish", ("flights",), work=Work.EXCHANGE)
 MODELS = Workload("models", ("flights",), work=Work.DBT)
-BOTH = Workload("load", ("flights",), services=(SERVICE, OTHER_SERVICE))
+BOTH = Workload("models", ("flights",), work=Work.DBT, services=(SERVICE, OTHER_SERVICE))
 
 A = Deployment("A", (LOAD,))
 B = Deployment("B", (LOAD,), predecessors=("A",))
@@ -139,7 +139,7 @@ SMALL = (
     ),
     Scenario(
         name="two services",
-        what="one attempt of A that writes on two services",
+        what="one dbt run of A that writes on two services",
         cast=Cast(deployments=(TWO_SERVICES,), tries=(Try("a1", TWO_SERVICES, BOTH),)),
     ),
 )
@@ -154,9 +154,8 @@ LARGE = (
     ),
     Scenario(
         name="handover by exchange",
-        what="A, then B over it; two tries of A's ClickHouse transfer, one of B's; targets that may not answer",
+        what="A, then B over it; two tries of A's ClickHouse transfer, one of B's",
         cast=Cast(deployments=(PUBLISHING, NEXT_PUBLISHING), tries=(P1, P2, Q1)),
-        liberties=Liberties(unreadable=True),
     ),
     Scenario(
         name="reader and retry",
