@@ -115,7 +115,7 @@ SUITES = (
     ),
     Suite(
         "unit",
-        105,
+        110,
         "what needs no engine; branches of the domain, all of them",
         (
             Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),
@@ -161,7 +161,7 @@ SUITES = (
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(
         "interleaving",
-        125,
+        130,
         "every pair of ledger transactions, in every order",
         (Pytest(folders=("interleaving",), workers=2, traced=False),),
     ),
@@ -173,7 +173,7 @@ SUITES = (
     ),
     Suite(
         "lab",
-        235,
+        250,
         "adapters and use cases on real engines",
         (Pytest(folders=("lab",), workers=2), Pytest(marked="lab", workers=2)),
     ),
@@ -189,7 +189,7 @@ SUITES = (
         "examples that run, reference pages that match the code",
         (Pytest(folders=("docs",), workers=2, traced=False),),
     ),
-    Suite("acceptance", 235, "the paths of demo and tutorial, asserted", (Pytest(folders=("acceptance",), workers=2),)),
+    Suite("acceptance", 250, "the paths of demo and tutorial, asserted", (Pytest(folders=("acceptance",), workers=2),)),
 )
 
 
