@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from dpone_provider.application.attempt import AttemptReport
-    from dpone_provider.assembly.runtime import Told
+    from dpone_provider.assembly.looking import Told
     from dpone_provider.domain.outcomes import Failure
 
 

@@ -16,6 +16,7 @@ from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import EnvironmentRow, Ledger, LedgerTransaction, Lock
 from dpone_provider.application.ports.services import Services
 from dpone_provider.application.ports.time import Clock, Deadline, Entropy
+from dpone_provider.application.standing import StandingCheck, targets_of
 from dpone_provider.documents.activation_receipt import CompositionActivationReceiptV1, SlotEpoch
 from dpone_provider.documents.activation_request import CompositionActivationRequestV1
 from dpone_provider.documents.connection_registry import Connection
@@ -48,6 +49,16 @@ class CompositionActivationCoordinator:
     clock: Clock
     entropy: Entropy
     ledger_seconds: float = LEDGER_SECONDS
+
+    def require_standing(self, parent: Parent) -> None:
+        """Refuse when anything shows that the ledger went back: its server, or a target of ``parent``.
+
+        Raises:
+            DponeError: Refused ``authority_went_back``; nothing was changed.
+        """
+        StandingCheck(
+            ledger=self.ledger, targets=lambda: targets_of(parent.registry.connections), witness=self.services.witness
+        ).require()
 
     def view(self, environment: str) -> LedgerView:
         """Read the environment, its pending occurrence and its holder."""

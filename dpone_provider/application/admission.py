@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from dpone_provider.application.admission_rules import (
     Landing,
@@ -18,6 +19,7 @@ from dpone_provider.application.admission_rules import (
 )
 from dpone_provider.application.ledger.calls import nothing_changed, require, settled
 from dpone_provider.application.ledger.promotion import ObservedIncarnation
+from dpone_provider.application.left_behind import left_behind
 from dpone_provider.application.parent import Footprint, Parent, footprints
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, PhysicalCatalog
 from dpone_provider.application.ports.ledger import Authority, Ledger, LedgerTransaction, Lock, WorkloadRow
@@ -234,7 +236,10 @@ class Admitter:
             reads[mark.workload_id] = _read_slots(source, mark) if source is not None else ()
         _require_no_collision(landings, by_database, self._elsewhere(parent.environment, targets, deadline))
         for target in targets.values():
-            require_ours(target.connection, target.observation, _writers(landings, target), target.registered)
+            classes = set(target.classes.values())
+            left = require(self.ledger, "read", partial(left_behind, target.incarnation, classes), deadline)
+            registered = target.registered | left
+            require_ours(target.connection, target.observation, _writers(landings, target), registered)
         return Admission(parent=parent, targets=targets, landings=landings, writes=writes, reads=reads)
 
     def _elsewhere(

@@ -9,6 +9,7 @@ from dpone_provider.application.jobs import cell_of
 from dpone_provider.application.parent import Footprint, Parent
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.application.ports.readmission import READMIT, WENT_BACK
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
 from dpone_provider.domain.collision import safety_key
@@ -50,24 +51,16 @@ def require_enrolled_as_pinned(
     require_source_as_pinned(connection, enrolment.incarnation)
     if enrolment.family is not connection.family:
         unwind(_other_family(where, enrolment.family, authority))
-    if enrolment.authority_id != authority.authority_id:
+    named = (enrolment.authority_id, enrolment.authority_incarnation)
+    if named != (authority.authority_id, authority.incarnation) or enrolment.mark > ledger_sequence:
         unwind(
             refuse(
-                "enrolled_with_another_authority",
+                WENT_BACK,
                 where,
-                found=f"authority {enrolment.authority_id}",
-                allowed=f"authority {authority.authority_id}",
-                next_command="use the authority that it is enrolled with; a clone is never put to use",
-            )
-        )
-    if enrolment.authority_incarnation != authority.incarnation or enrolment.mark > ledger_sequence:
-        unwind(
-            refuse(
-                "authority_went_back",
-                where,
-                found=f"authority incarnation {enrolment.authority_incarnation}, mark {enrolment.mark}",
-                allowed=f"incarnation {authority.incarnation} and a mark of at most {ledger_sequence}",
-                next_command="stop what writes there (docs: how-to-recover)",
+                found=f"authority {named[0]} in incarnation {named[1]}, mark {enrolment.mark}",
+                allowed=f"authority {authority.authority_id} in incarnation {authority.incarnation}, and a mark of at"
+                f" most {ledger_sequence}",
+                next_command=READMIT,
             )
         )
     if enrolment.other_writers:

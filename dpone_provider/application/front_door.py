@@ -99,7 +99,7 @@ class FrontDoor:
 
     def record(self, attempt_id: AttemptId, deadline: Deadline) -> AttemptRecord:
         """Read everything that the ledger holds of the attempt."""
-        return require(self.ledger, "read", lambda tx: _record(tx, attempt_id), deadline)
+        return require(self.ledger, "read", lambda tx: record_of(tx, attempt_id), deadline)
 
     def close(self, record: AttemptRecord, deadline: Deadline) -> None:
         """Bar every service without a gate row, and bring every gate to CLOSED.
@@ -123,7 +123,9 @@ class FrontDoor:
         return tuple(left)
 
     def sweep(self, deadline: Deadline) -> tuple[str, ...]:
-        """Collect the logins of CLOSED gates that crashes left on the services; return those that are left, by name.
+        """Collect the logins of CLOSED gates, and of strays, that crashes left on the services.
+
+        Return those that are left, by name.
 
         A service that does not answer is left for the next time.
 
@@ -134,8 +136,9 @@ class FrontDoor:
         for service_id, hand in self.gates.items():
             names = hand.principals()
             if not isinstance(names, Unknown):
-                gates = require(self.ledger, "read", partial(_gates_of, service_id, names), deadline)
+                gates, strays = require(self.ledger, "read", partial(_gates_of, service_id, names), deadline)
                 left += self.collect(gate for gate in gates if gate.state is GateState.CLOSED)
+                left += [one.name for one in strays if hand.collect(one) is not None]
         return tuple(left)
 
     def _bar(self, attempt: Attempt, service_id: ServiceId, deadline: Deadline) -> Gate:
@@ -157,10 +160,7 @@ class FrontDoor:
         moved = require(self.ledger, "closing", lambda tx: gate_scripts.closing(tx, attempt_id, service_id), deadline)
         if moved.state is GateState.CLOSED:
             return
-        hand = self.hand_on(service_id)
-        settled(hand.disable(gate.principal, deadline))
-        self._require_disabled(gate, hand)
-        observation = self._wait_for_quiescence(gate, hand, deadline)
+        observation = self.quiesce(gate.principal, str(gate), _again(attempt_id), deadline)
         evidence = proof_document(
             ProofKind.GATES_CLOSED,
             attempt_id,
@@ -177,22 +177,28 @@ class FrontDoor:
             deadline,
         )
 
-    def _require_disabled(self, gate: Gate, hand: LoginGate) -> None:
-        seen = settled(hand.read_back(gate.principal))
-        if seen.exists and seen.can_login:
-            raise DponeError(_not_closed(gate, f"login {gate.principal.name} can still log in after it was disabled"))
+    def quiesce(self, principal: Principal, subject: str, again: str, deadline: Deadline) -> SessionObservation:
+        """Disable a login, read it back, and wait until nothing of it is left; return the observation that shows it.
 
-    def _wait_for_quiescence(self, gate: Gate, hand: LoginGate, deadline: Deadline) -> SessionObservation:
+        Raises:
+            DponeError: Unknown when that cannot be shown before the deadline; ``again`` is the command that continues.
+        """
+        hand = self.hand_on(principal.service_id)
+        settled(hand.disable(principal, deadline))
+        seen = settled(hand.read_back(principal))
+        if seen.exists and seen.can_login:
+            found = f"login {principal.name} can still log in after it was disabled"
+            raise DponeError(_not_closed(subject, found, again))
         patience = Deadline.after(self.clock, self.grace)
         while True:
-            observation = hand.observe(gate.principal)
+            observation = hand.observe(principal)
             if isinstance(observation, SessionObservation) and observation.quiescent:
                 return observation
             if deadline.passed():
-                raise DponeError(_not_closed(gate, _what_is_left(observation)))
+                raise DponeError(_not_closed(subject, _what_is_left(observation), again))
             if isinstance(observation, SessionObservation) and observation.sessions and patience.passed():
                 # Whether it worked the next poll shows.
-                hand.end_sessions(gate.principal)
+                hand.end_sessions(principal)
             self.clock.wait(POLL_SECONDS)
 
     def hand_on(self, service_id: ServiceId) -> LoginGate:
@@ -214,7 +220,12 @@ class FrontDoor:
         return self.gates[service_id]
 
 
-def _record(tx: LedgerTransaction, attempt_id: AttemptId) -> AttemptRecord:
+def record_of(tx: LedgerTransaction, attempt_id: AttemptId) -> AttemptRecord:
+    """Return everything that the ledger holds of one attempt, unlocked.
+
+    Raises:
+        DponeError: Refused ``no_such_attempt``.
+    """
     return AttemptRecord(
         attempt=gate_scripts.required_attempt(tx, attempt_id, Lock.NONE),
         gates=tx.gates(attempt_id),
@@ -223,9 +234,16 @@ def _record(tx: LedgerTransaction, attempt_id: AttemptId) -> AttemptRecord:
     )
 
 
-def _gates_of(service_id: ServiceId, names: Iterable[str], tx: LedgerTransaction) -> tuple[Gate, ...]:
-    found = (tx.gate_of_principal(service_id, name) for name in names)
-    return tuple(gate for gate in found if gate is not None)
+def _gates_of(
+    service_id: ServiceId, names: Iterable[str], tx: LedgerTransaction
+) -> tuple[tuple[Gate, ...], tuple[Principal, ...]]:
+    """Return the gates of these logins, and those logins that are strays."""
+    found = {name: tx.gate_of_principal(service_id, name) for name in names}
+    strays = tx.strays(service_id)
+    return (
+        tuple(gate for gate in found.values() if gate is not None),
+        tuple(Principal(service_id=service_id, name=name, sid=name) for name in found if name in strays),
+    )
 
 
 def _what_is_left(observation: SessionObservation | Unknown) -> str:
@@ -236,11 +254,15 @@ def _what_is_left(observation: SessionObservation | Unknown) -> str:
     return "; ".join((*observation.sessions, *observation.half_open, *observation.transactions))
 
 
-def _not_closed(gate: Gate, found: str) -> Unknown:
+def _again(attempt_id: AttemptId) -> str:
+    return f"dpone recover --attempt {attempt_id} (it continues here; the attempt stays blocked)"
+
+
+def _not_closed(subject: str, found: str, again: str) -> Unknown:
     return unknown(
         "gate_not_closed",
-        str(gate),
+        subject,
         found=found,
         allowed="no session, no login under way and no transaction of the login",
-        next_command=f"dpone recover --attempt {gate.attempt_id} (it continues here; the attempt stays blocked)",
+        next_command=again,
     )

@@ -124,6 +124,7 @@ class Promotion:
         steps.step("verify", f"verify deployment {short(order.deployment_id)}")
         parent = settled(self.cache.verify(order.source, order.deployment_id))
         _require_environment(parent, order)
+        self.coordinator.require_standing(parent)
         view = self.coordinator.view(order.environment)
         if _is_active(view, parent) and not order.plan_only:
             return self._follow(order, parent, view, steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpone_provider.application.ledger.calls import require
@@ -12,7 +13,7 @@ from dpone_provider.documents.current_pointer import CurrentPointerV1
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
-from dpone_provider.domain.outcomes import Failure
+from dpone_provider.domain.outcomes import Failure, Refused
 from dpone_provider.domain.publication import Publication
 
 SECONDS = 30.0
@@ -48,8 +49,10 @@ class EnvironmentStatus:
     blocks: tuple[Block, ...]
 
 
-def environment_status(ledger: Ledger, cache: DeploymentCache, clock: Clock, environment: str) -> EnvironmentStatus:
-    """Read the status of one environment.
+def environment_status(
+    ledger: Ledger, cache: DeploymentCache, clock: Clock, environment: str, went_back: Sequence[Refused] = ()
+) -> EnvironmentStatus:
+    """Read the status of one environment, also of a ledger that went back; that blocks everything else.
 
     Raises:
         DponeError: the ledger cannot be read.
@@ -63,7 +66,12 @@ def environment_status(ledger: Ledger, cache: DeploymentCache, clock: Clock, env
         pointer=pointer,
         occurrences=occurrences,
         live=live,
-        blocks=(*_occurrence_blocks(occurrences), *_attempt_blocks(live), *_pointer_blocks(occurrences, pointer)),
+        blocks=(
+            *_authority_blocks(went_back),
+            *_occurrence_blocks(occurrences),
+            *_attempt_blocks(live),
+            *_pointer_blocks(occurrences, pointer),
+        ),
     )
 
 
@@ -82,6 +90,13 @@ def _read(
             )
             for attempt in live
         ),
+    )
+
+
+def _authority_blocks(went_back: Sequence[Refused]) -> tuple[Block, ...]:
+    problems = [one.problem for one in went_back]
+    return tuple(
+        Block(what=f"{one.reason}: {one.subject}, {one.found}", next_command=one.next_command) for one in problems
     )
 
 

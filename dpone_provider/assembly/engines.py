@@ -21,6 +21,7 @@ from dpone_provider.application.ports.tables import (
     TableReader,
 )
 from dpone_provider.application.ports.time import Entropy
+from dpone_provider.application.ports.witness import TargetWitness
 from dpone_provider.assembly.settings import CONTROL_SCHEMA
 from dpone_provider.assembly.worker_job import Login, WorkerJob
 from dpone_provider.documents.connection_registry import Connection
@@ -56,6 +57,9 @@ class Engine(Protocol):
     def catalog(self, login: Login, control: ControlNames) -> PhysicalCatalog:
         """Return the catalog of the login's database."""
 
+    def witness(self, login: Login) -> TargetWitness:
+        """Return what asks the login's database which authority it obeys."""
+
     def gate(self, login: Login, connection: Connection, control: ControlNames, entropy: Entropy) -> LoginGate:
         """Return the hand on the logins of the connection's service."""
 
@@ -80,6 +84,11 @@ class _Postgres:
         from dpone_provider.adapters.postgres.catalog import PostgresCatalog
 
         return PostgresCatalog(login.endpoint, login.credential, control.schema)
+
+    def witness(self, login: Login) -> TargetWitness:
+        from dpone_provider.adapters.postgres.witness import PostgresWitness
+
+        return PostgresWitness(login.endpoint, login.credential)
 
     def gate(self, login: Login, connection: Connection, control: ControlNames, entropy: Entropy) -> LoginGate:
         from dpone_provider.adapters.postgres.gate import PostgresGate
@@ -124,6 +133,17 @@ class _Mssql:
 
         return MssqlCatalog(_mssql(login), control.database)
 
+    def witness(self, login: Login) -> TargetWitness:
+        unwind(
+            refuse(
+                "engine_without_readmission",
+                str(login.endpoint),
+                found="SQL Server",
+                allowed="PostgreSQL or ClickHouse in this version, whose targets can be readmitted",
+                next_command="compare the ledger with the targets' receipts and marks by hand",
+            )
+        )
+
     def gate(self, login: Login, connection: Connection, control: ControlNames, entropy: Entropy) -> LoginGate:
         from dpone_provider.adapters.mssql.gate import MssqlGate
 
@@ -165,6 +185,11 @@ class _ClickHouse:
         from dpone_provider.adapters.clickhouse.catalog import ClickHouseCatalog
 
         return ClickHouseCatalog(_clickhouse(login))
+
+    def witness(self, login: Login) -> TargetWitness:
+        from dpone_provider.adapters.clickhouse.witness import ClickHouseWitness
+
+        return ClickHouseWitness(_clickhouse(login))
 
     def gate(self, login: Login, connection: Connection, control: ControlNames, entropy: Entropy) -> LoginGate:
         from dpone_provider.adapters.clickhouse.gate import login_gate

@@ -8,6 +8,7 @@ from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.cache import DeploymentCache
 from dpone_provider.application.ports.gate import LoginGate
 from dpone_provider.application.ports.services import Services
+from dpone_provider.application.standing import targets_of
 from dpone_provider.assembly.settings import ALL_ENVIRONMENTS
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.domain.identity import ServiceId
@@ -48,6 +49,10 @@ class EnvironmentGates(Mapping[ServiceId, LoginGate]):
                 if connection.credentials.controller is not None:
                     found.setdefault(connection.composition_service_id, connection)
         return found
+
+    def targets(self) -> tuple[Connection, ...]:
+        """Return one connection of every database that a cached deployment may write, in order of service and name."""
+        return targets_of(one for parent in self._parents() for one in parent.registry.connections)
 
     def _parents(self) -> Iterator[Parent]:
         entries = self._cache.entries()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dpone_provider.adapters.cache.deployments import FileDeploymentCache
 from dpone_provider.adapters.dbt.runner import DbtChildRunner
@@ -18,27 +18,22 @@ from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.activation import CompositionActivationCoordinator
 from dpone_provider.application.attempt import AttemptReport, AttemptRunner, Workload
 from dpone_provider.application.drain import Drain
-from dpone_provider.application.front_door import AttemptRecord, FrontDoor, OutcomeObserver
-from dpone_provider.application.ledger.calls import require, settled
-from dpone_provider.application.ledger.promotion import required_occurrence
+from dpone_provider.application.front_door import FrontDoor, OutcomeObserver
+from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ledger.unblocking import UnblockingLedger
 from dpone_provider.application.parent import Parent
-from dpone_provider.application.ports.cache import DeploymentCache
-from dpone_provider.application.ports.credentials import Credentials
-from dpone_provider.application.ports.gate import LoginGate
-from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction, Lock
+from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import TaskInstances
-from dpone_provider.application.ports.services import Services
-from dpone_provider.application.ports.time import Clock, Deadline, Entropy
+from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
-from dpone_provider.application.status import EnvironmentStatus, environment_status
 from dpone_provider.application.times import AttemptTimes
 from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
-from dpone_provider.assembly.engines import ControlNames, control_names
+from dpone_provider.assembly.engines import control_names
 from dpone_provider.assembly.gates import EnvironmentGates
+from dpone_provider.assembly.looking import Looking, Told
 from dpone_provider.assembly.reach import authority_login
-from dpone_provider.assembly.refusals import no_pointer, no_workload, not_one_attempt
+from dpone_provider.assembly.refusals import no_workload
 from dpone_provider.assembly.services import RegistryServices
 from dpone_provider.assembly.settings import Settings
 from dpone_provider.assembly.workloads import WorkloadMaker
@@ -50,8 +45,6 @@ from dpone_provider.domain.identity import (
     AttemptId,
     Digest,
     OccurrenceId,
-    ServiceId,
-    SlotId,
 )
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Failure
@@ -59,27 +52,12 @@ from dpone_provider.domain.outcomes import DponeError, Failure
 if TYPE_CHECKING:
     from dpone_provider.application.reconcile import TableReconciliation
 
-Told = Callable[[str], None]
-Found = TypeVar("Found")
 NOWHERE = Path("/nonexistent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """Everything that a command or a task of one environment needs."""
-
-    settings: Settings
-    ledger: Ledger
-    ledger_login: str
-    cache: DeploymentCache
-    credentials: Credentials
-    services: Services
-    task_instances: TaskInstances
-    clock: Clock
-    entropy: Entropy
-    told: Told
-    gates: Mapping[ServiceId, LoginGate] = field(repr=False)
-    control: ControlNames = field(default_factory=ControlNames)
+class Runtime(Looking):
+    """Everything that a command or a task of one environment needs: what looks, and what does."""
 
     # running
 
@@ -126,11 +104,6 @@ class Runtime:
         parent = self.parent_of(attempt.binding.occurrence_id)
         return self._maker().make(parent, attempt.binding.workload_id, NOWHERE).observer(attempt, None)
 
-    def parent_of(self, occurrence_id: OccurrenceId) -> Parent:
-        """Return the deployment of an occurrence, as the cache holds it."""
-        occurrence = self._read(lambda tx: required_occurrence(tx, occurrence_id, Lock.NONE))
-        return settled(self.cache.read(occurrence.environment, occurrence.deployment_id))
-
     # promoting
 
     @property
@@ -147,6 +120,8 @@ class Runtime:
 
     def promote(self, order: PromotionOrder) -> PromotionReport | Failure:
         """Run one promotion: ``cache-sync``."""
+        # What the deployment itself writes is asked by the promotion; here, what this machine has promoted before.
+        self.standing.require()
         materializer = DeploymentCacheMaterializer(
             self.cache,
             self.clock,
@@ -156,12 +131,22 @@ class Runtime:
         )
         return materializer.materialize(order)
 
+    def withdraw(self, occurrence_id: OccurrenceId) -> Occurrence:
+        """REQUESTED → WITHDRAWN.
+
+        Raises:
+            DponeError: Refused.
+        """
+        self.standing.require()
+        return self.coordinator.withdraw(occurrence_id)
+
     def abandon(self, occurrence_id: OccurrenceId, drain_timeout: float) -> Occurrence:
         """PREPARED → RETIRING → RETIRED; one that is ACTIVE by now is refused.
 
         Raises:
             DponeError: Refused, Busy.
         """
+        self.standing.require()
         coordinator = self.coordinator
         coordinator.abandon(occurrence_id)
         deadline = Deadline.after(self.clock, drain_timeout)
@@ -173,60 +158,13 @@ class Runtime:
         Raises:
             DponeError: Refused for an attempt in COMMIT_UNKNOWN, Busy when the drain takes longer.
         """
+        self.standing.require()
         coordinator = self.coordinator
         coordinator.begin_retirement(occurrence_id)
         deadline = Deadline.after(self.clock, drain_timeout)
         return coordinator.finalize_retirement(occurrence_id, deadline, self.told)
 
     # looking and mending
-
-    def status(self) -> EnvironmentStatus:
-        """Return what stands, and what blocks."""
-        return environment_status(self.ledger, self.cache, self.clock, self.settings.environment)
-
-    def occurrences(self) -> tuple[Occurrence, ...]:
-        """Return the environment's occurrences, newest first."""
-        return self._read(lambda tx: tx.occurrences(self.settings.environment))
-
-    def attempts(self, *, unresolved_only: bool, limit: int) -> tuple[Attempt, ...]:
-        """Return the environment's attempts, newest first."""
-        return self._read(
-            lambda tx: tx.attempts(environment=self.settings.environment, unresolved_only=unresolved_only, limit=limit)
-        )
-
-    def attempt_with_evidence(self, start: AttemptId) -> tuple[AttemptRecord, tuple[bytes, ...]]:
-        """Return one attempt, by its id or a unique start of it, with its evidence documents."""
-        attempt_id = self.attempt_id(start)
-        record = self._front_door(self.ledger).record(attempt_id, self._deadline())
-        return record, self._read(lambda tx: tx.evidence(attempt_id))
-
-    def attempt_id(self, start: str) -> AttemptId:
-        """Return the id that begins with ``start``.
-
-        Raises:
-            DponeError: Refused when there is none, or more than one.
-        """
-        if len(start) == 64:
-            return AttemptId(start)
-        known = self._read(lambda tx: tx.attempts(environment=None, unresolved_only=False, limit=100_000))
-        found = [one.attempt_id for one in known if one.attempt_id.startswith(start)]
-        if len(found) != 1:
-            raise DponeError(not_one_attempt(start, len(found)))
-        return found[0]
-
-    def receipt(self, occurrence_id: OccurrenceId) -> tuple[tuple[SlotId, int], ...]:
-        """Return the (slot, epoch) pairs that an occurrence's receipt holds; none before it was prepared."""
-        found = self._read(lambda tx: tx.receipt(occurrence_id))
-        return () if found is None else found[1]
-
-    def rows_of(self, attempt_id: AttemptId) -> int | None:
-        """Return how many rows an attempt published, None where it is no transfer."""
-        found = self._read(lambda tx: tx.publication(attempt_id, Lock.NONE))
-        return None if found is None else found.rows
-
-    def proof_digests(self, attempt_id: AttemptId) -> tuple[Digest, ...]:
-        """Return the digests of an attempt's proofs, in ledger order."""
-        return tuple(proof.evidence_digest for proof in self._read(lambda tx: tx.proofs(attempt_id)))
 
     def end_stopped_controllers(self) -> tuple[str, ...]:
         """End the ledger sessions that sleep in an open transaction; return who they were, in words.
@@ -276,19 +214,6 @@ class Runtime:
         """Compare every transfer's source and target of the current deployment."""
         return (self.reconcile_table(workload_id) for workload_id in self.transfers())
 
-    def current(self) -> Parent:
-        """Return the deployment that this machine's pointer names."""
-        pointer = settled(self.cache.pointer(self.settings.environment))
-        if pointer is None:
-            raise DponeError(no_pointer(self.settings.environment))
-        return settled(self.cache.read(self.settings.environment, pointer.deployment_id))
-
-    def _read(self, read: Callable[[LedgerTransaction], Found]) -> Found:
-        return require(self.ledger, "read", read, self._deadline())
-
-    def _deadline(self) -> Deadline:
-        return Deadline.after(self.clock, self.settings.times.ledger)
-
     def _maker(self) -> WorkloadMaker:
         return WorkloadMaker(
             ledger=self.ledger,
@@ -331,6 +256,7 @@ class Runtime:
         )
 
     def _recovery(self) -> Recovery:
+        self.standing.require()
         ledger = self._unblocking()
         return Recovery(
             ledger=ledger,

@@ -10,6 +10,7 @@ from dpone_provider.application.ports.credentials import Credentials
 from dpone_provider.application.ports.gate import LoginGate
 from dpone_provider.application.ports.tables import SchemaReader, TablePublisher, TableReader
 from dpone_provider.application.ports.time import Clock, Entropy
+from dpone_provider.application.ports.witness import TargetWitness
 from dpone_provider.assembly.engines import ENGINES, ControlNames
 from dpone_provider.assembly.reach import controller_login, observing_login, reader_login
 from dpone_provider.assembly.worker_job import Login
@@ -28,6 +29,10 @@ class RegistryServices:
     def catalog(self, connection: Connection) -> PhysicalCatalog:
         """Return the catalog of the connection's database."""
         return ENGINES[connection.kind].catalog(observing_login(self.credentials, connection), self.control)
+
+    def witness(self, connection: Connection) -> TargetWitness:
+        """Return what asks the connection's database which authority it obeys."""
+        return ENGINES[connection.kind].witness(controller_login(self.credentials, connection))
 
     def gate(self, connection: Connection) -> LoginGate:
         """Return the hand on the connection's logins."""

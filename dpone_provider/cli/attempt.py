@@ -34,6 +34,7 @@ def list_(
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
     found = output.run(lambda: at.attempts(unresolved_only=unresolved, limit=limit))
+    output.warn(output.run(at.shown_went_back))
     if output.is_json:
         output.result({"attempts": [attempt_json(one) for one in found]}, "")
     else:
@@ -49,6 +50,7 @@ def show(attempt_id: str, cache_root: Path, environment: str, authority: str | N
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
     record, evidence = output.run(lambda: at.attempt_with_evidence(AttemptId(attempt_id)))
+    output.warn(output.run(at.shown_went_back))
     documents = [json.loads(one) for one in evidence]
     output.result(_record_json(record) | {"evidence": documents}, attempt_text(record, documents))
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import click
 
+from dpone_provider.cli.authority import bury, forget, readmit
 from dpone_provider.cli.output import Output, format_option
 from dpone_provider.domain.connection import TlsMode
 from dpone_provider.domain.outcomes import refuse
@@ -16,7 +17,11 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 @click.group()
 def control() -> None:
-    """Render the installation scripts, compare what is installed with them, enrol, and read what a file pins."""
+    """Install, compare, enrol and pin; put an authority that went back to use again; write off a lost service."""
+
+
+for _command in (readmit, forget, bury):
+    control.add_command(_command)
 
 
 def _database_options(command: Command) -> Command:

@@ -25,7 +25,9 @@ def occurrence() -> None:
 def list_(cache_root: Path, environment: str, authority: str | None, output_format: str) -> None:
     """List the environment's occurrences, newest first."""
     output = Output(output_format)
-    found = output.run(runtime(output, cache_root, environment, authority).occurrences)
+    at = runtime(output, cache_root, environment, authority)
+    found = output.run(at.occurrences)
+    output.warn(output.run(at.shown_went_back))
     if output.is_json:
         output.result({"occurrences": [occurrence_json(one) for one in found]}, "")
     else:
@@ -42,7 +44,7 @@ def withdraw(
     """Drop a REQUESTED occurrence and its claims; it never owned anything."""
     output = Output(output_format)
     at = runtime(output, cache_root, environment, authority)
-    _told(output, output.run(lambda: at.coordinator.withdraw(OccurrenceId(str(occurrence_id)))), "withdrawn")
+    _told(output, output.run(lambda: at.withdraw(OccurrenceId(str(occurrence_id)))), "withdrawn")
 
 
 @occurrence.command()

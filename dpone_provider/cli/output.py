@@ -52,6 +52,11 @@ class Output:
         if not self.is_json:
             click.echo(f"· {line}", err=True)
 
+    def warn(self, shown: Sequence[Failure]) -> None:
+        """Tell what a reading command has to show beside its result: on standard error, in either format."""
+        for failure in shown:
+            click.echo(failure_text(failure), err=True)
+
     def result(self, value: Mapping[str, Any], text: str) -> None:
         """Write a result."""
         click.echo(json.dumps({"outcome": "ok", **value}, indent=2, sort_keys=True) if self.is_json else text)

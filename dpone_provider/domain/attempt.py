@@ -115,6 +115,12 @@ NOT_SUPERSEDED = guard(
     says="the newest try of the task",
     next_command="nothing: a later try of the same task was admitted",
 )
+NOT_SPENT = guard(
+    "attempt_is_not_spent",
+    "I4",
+    says="an attempt that no target knows from before the ledger went back",
+    next_command="trigger a new run",
+)
 NO_LIVE_WRITER = guard("no_live_writer", "I3", says="no live attempt that writes a slot which this one writes or reads")
 NO_RUNNING_READER = guard("no_running_reader", "I3", says="no running attempt that reads a slot which this one writes")
 RUNNING_ONLY = guard("attempt_is_running", "I6", "I9", says="a RUNNING attempt", next_command="dpone attempt show ID")
@@ -146,12 +152,13 @@ def admit(
     newest_try: int | None,
     live_writers: Sequence[Attempt],
     running_readers: Sequence[Attempt],
+    spent: bool = False,
 ) -> Attempt | Refused:
     """Accept ``new`` as RUNNING.
 
     ``slots`` are the rows that it writes, locked; ``run_occurrence`` is what earlier attempts of the run belonged to;
     ``newest_try`` the highest try number of the task admitted so far; ``live_writers`` write a slot that this one
-    writes or reads; ``running_readers`` read one that it writes.
+    writes or reads; ``running_readers`` read one that it writes; ``spent`` tells that a target knows it from before.
     """
     owned = {slot.slot_id: (slot.owner_id, slot.epoch) for slot in slots}
     current = all(owned.get(slot) == (occurrence.occurrence_id, epoch) for slot, epoch in new.writes)
@@ -165,6 +172,7 @@ def admit(
             (ACTIVE_ONLY, occurrence.state is OccurrenceState.ACTIVE, occurrence),
             (DIGESTS_AS_REQUESTED, digests == requested_digests, "other digests"),
             (NOT_SUPERSEDED, is_newest, f"try {newest_try} already admitted"),
+            (NOT_SPENT, not spent, "a receipt or a staged table of it"),
             (EPOCHS_CURRENT, current, "another owner or epoch"),
             (NO_LIVE_WRITER, not live_writers, _names(live_writers)),
             (NO_RUNNING_READER, not running_readers, _names(running_readers)),

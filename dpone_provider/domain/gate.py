@@ -12,6 +12,7 @@ from enum import StrEnum
 from dpone_provider.domain.guards import guard, unmet
 from dpone_provider.domain.identity import AttemptId, Digest, Principal, ServiceId
 from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.readmission import BURIED_ONLY, NOT_BURIED, Burial
 
 
 class GateState(StrEnum):
@@ -91,11 +92,15 @@ QUIESCENT = guard(
 )
 
 
-def journal(attempt_id: AttemptId, principal: Principal, *, existing: Gate | None) -> Gate | Refused:
-    """Nothing → JOURNALED, durably, before the login exists on any server."""
-    return unmet(f"gate {principal.name}", (NO_GATE_YET, existing is None, existing)) or Gate(
-        attempt_id=attempt_id, principal=principal, state=GateState.JOURNALED
-    )
+def journal(
+    attempt_id: AttemptId, principal: Principal, *, existing: Gate | None, burial: Burial | None = None
+) -> Gate | Refused:
+    """Nothing → JOURNALED, durably, before the login exists on any server; never on a buried one."""
+    return unmet(
+        f"gate {principal.name}",
+        (NO_GATE_YET, existing is None, existing),
+        (NOT_BURIED, burial is None, burial),
+    ) or Gate(attempt_id=attempt_id, principal=principal, state=GateState.JOURNALED)
 
 
 def bar(
@@ -142,4 +147,14 @@ def close(gate: Gate, *, quiescent: bool, sequence: int, evidence: Digest) -> Ga
         str(gate),
         (CLOSING_ONLY, gate.state is GateState.CLOSING, gate.state),
         (QUIESCENT, quiescent, "sessions, or a blind observer"),
+    ) or replace(gate, state=GateState.CLOSED, closed_sequence=sequence, evidence_digest=evidence)
+
+
+def bury(gate: Gate, *, burial: Burial | None, sequence: int, evidence: Digest) -> Gate | Refused:
+    """CLOSING → CLOSED by the recorded judgement that the whole service is gone: nobody is left to look."""
+    buried = burial is not None and burial.service_id == gate.service_id
+    return unmet(
+        str(gate),
+        (CLOSING_ONLY, gate.state is GateState.CLOSING, gate.state),
+        (BURIED_ONLY, buried, burial),
     ) or replace(gate, state=GateState.CLOSED, closed_sequence=sequence, evidence_digest=evidence)

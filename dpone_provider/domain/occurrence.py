@@ -13,6 +13,7 @@ from enum import StrEnum
 from dpone_provider.domain.guards import guard, unmet
 from dpone_provider.domain.identity import Digest, OccurrenceId
 from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.readmission import Readmission, require_open
 
 
 class OccurrenceState(StrEnum):
@@ -214,3 +215,18 @@ def retire(occurrence: Occurrence, *, live: int) -> Occurrence | Refused:
         (RETIRING_ONLY, occurrence.state is OccurrenceState.RETIRING, occurrence.state),
         (DRAINED, live == 0, f"{live} live attempts"),
     ) or replace(occurrence, state=OccurrenceState.RETIRED)
+
+
+def readmit(occurrence: Occurrence, *, opened: Readmission | None) -> Occurrence | Refused:
+    """REQUESTED → WITHDRAWN, PREPARED | ACTIVE → RETIRING, inside an open readmission; whoever has stopped stays so.
+
+    Attempts that live do not keep an occurrence ACTIVE here: nobody knows what they have done.
+    """
+    match occurrence.state:
+        case OccurrenceState.REQUESTED:
+            after = OccurrenceState.WITHDRAWN
+        case OccurrenceState.PREPARED | OccurrenceState.ACTIVE:
+            after = OccurrenceState.RETIRING
+        case OccurrenceState.RETIRING | OccurrenceState.RETIRED | OccurrenceState.WITHDRAWN:
+            after = occurrence.state
+    return require_open(str(occurrence), opened) or replace(occurrence, state=after)

@@ -1,7 +1,8 @@
 """The publication: one refresh of one target by one attempt.
 
 ``INTENDED → STAGED → DISPATCHED → PUBLISHED | NOT_PUBLISHED | UNKNOWN``; ``INTENDED | STAGED → NOT_PUBLISHED``;
-``UNKNOWN → PUBLISHED | NOT_PUBLISHED``. ``INTENDED | STAGED → UNKNOWN`` belongs to the burial of a lost service alone.
+``UNKNOWN → PUBLISHED | NOT_PUBLISHED``. ``INTENDED | STAGED → UNKNOWN`` only by recorded judgement: the burial of a
+service, or the readmission of a ledger that may have forgotten a dispatch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.guards import guard, unmet
 from dpone_provider.domain.identity import AttemptId, Digest, ServiceId, SlotId
 from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.readmission import Burial, Readmission
 
 
 class PublicationState(StrEnum):
@@ -113,6 +115,12 @@ WRITER_CLOSED = guard(
     next_command="dpone recover --attempt ID",
 )
 STAGED_OBJECT_GONE = guard("staged_object_gone", "I11", says="a staged object that was dropped and read back as gone")
+DOUBTED_BY_JUDGEMENT = guard(
+    "doubted_by_judgement",
+    "I10",
+    says="UNKNOWN after DISPATCHED; else only while the ledger is readmitted, or for a buried service",
+    next_command="dpone recover --attempt ID",
+)
 UNSETTLED_ONLY = guard(
     "publication_is_unsettled", "I10", says="a publication that is not settled", next_command="dpone attempt show ID"
 )
@@ -164,8 +172,20 @@ def settle(publication: Publication, outcome: PublicationState, *, staged_object
     """
     gone = staged_object_gone or outcome is not PublicationState.NOT_PUBLISHED
     edge = (publication.state, outcome) in EDGES and outcome in SETTLED | {PublicationState.UNKNOWN}
+    undispatched = publication.state in (PublicationState.INTENDED, PublicationState.STAGED)
+    doubted = undispatched and outcome is PublicationState.UNKNOWN
     return unmet(
         str(publication),
         (UNSETTLED_ONLY, edge, f"{publication.state}, to become {outcome}"),
+        (DOUBTED_BY_JUDGEMENT, not doubted, f"{publication.state}, to become {outcome}"),
         (STAGED_OBJECT_GONE, gone, "a staged object that may still be there"),
     ) or replace(publication, state=outcome)
+
+
+def doubt(publication: Publication, *, opened: Readmission | None, burial: Burial | None) -> Publication | Refused:
+    """An unsettled publication → UNKNOWN by recorded judgement; one that is settled, or in doubt already, stays."""
+    judged = opened is not None or (burial is not None and burial.service_id == publication.service_id)
+    refused = unmet(str(publication), (DOUBTED_BY_JUDGEMENT, judged, "no open readmission and no burial"))
+    if refused is not None:
+        return refused
+    return publication if publication.state in SETTLED else replace(publication, state=PublicationState.UNKNOWN)

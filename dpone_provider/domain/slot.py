@@ -87,14 +87,19 @@ def claim(slot: Slot, *, by: OccurrenceId, predecessor: OccurrenceId | None, exi
     ) or Claim(slot.slot_id, by)
 
 
-def gain(slot: Slot, *, by: OccurrenceId, predecessor: OccurrenceId | None, existing: Claim | None) -> Slot | Refused:
-    """null | predecessor → X at the next epoch, inside X's prepare."""
+def gain(
+    slot: Slot, *, by: OccurrenceId, predecessor: OccurrenceId | None, existing: Claim | None, floor: int = 0
+) -> Slot | Refused:
+    """null | predecessor → X at the next epoch, inside X's prepare.
+
+    ``floor`` is the highest epoch that a readmission found on targets beyond what the ledger knew.
+    """
     free = slot.owner_id is None or slot.owner_id == predecessor
     return unmet(
         str(slot),
         (CLAIMED_BY_IT, existing == Claim(slot.slot_id, by), existing),
         (FREE_OR_PREDECESSOR, free, f"owner {slot.owner_id}"),
-    ) or replace(slot, owner_id=by, epoch=slot.epoch + 1)
+    ) or replace(slot, owner_id=by, epoch=max(slot.epoch, floor) + 1)
 
 
 def release(slot: Slot, *, by: OccurrenceId) -> Slot | Refused:

@@ -69,6 +69,93 @@ CREATE FUNCTION observed_incarnation() RETURNS text LANGUAGE sql STABLE SET sear
         || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 $body$;
 
+-- How an authority that went back is put to use again, and how a clone gives up what it was copied from. One row each,
+-- with the operator's reason; the newest one without an end is open: while it is, no other transaction is let in.
+CREATE TABLE readmission (
+    readmission_id   uuid        NOT NULL CONSTRAINT readmission_pkey PRIMARY KEY,
+    kind             text        NOT NULL,
+    authority_id     uuid        NOT NULL,
+    from_incarnation text        NOT NULL,
+    incarnation      text        NOT NULL,
+    because          text        NOT NULL,
+    by               text        NOT NULL,
+    ledger_sequence  bigint      NOT NULL DEFAULT nextval('ledger_sequence')
+        CONSTRAINT readmission_ledger_sequence UNIQUE,
+    began_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT readmission_kind CHECK (kind IN ('readmit', 'forget')),
+    CONSTRAINT readmission_has_a_reason CHECK (because <> '')
+);
+CREATE TABLE readmission_end (
+    readmission_id uuid        NOT NULL CONSTRAINT readmission_end_pkey PRIMARY KEY
+        CONSTRAINT readmission_end_fkey REFERENCES readmission,
+    ended_at       timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- The readmission that is under way, if one is.
+CREATE FUNCTION open_readmission() RETURNS readmission LANGUAGE sql STABLE
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+    SELECT newest.* FROM (SELECT * FROM readmission ORDER BY ledger_sequence DESC LIMIT 1) AS newest
+    WHERE NOT EXISTS (SELECT FROM readmission_end AS e WHERE e.readmission_id = newest.readmission_id)
+$body$;
+
+-- A service that is lost for good, or that a clone has forgotten: never enrolled, admitted to or issued on again.
+CREATE TABLE burial (
+    service_id      uuid        NOT NULL CONSTRAINT burial_pkey PRIMARY KEY,
+    because         text        NOT NULL,
+    by              text        NOT NULL,
+    ledger_sequence bigint      NOT NULL DEFAULT nextval('ledger_sequence'),
+    buried_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT burial_has_a_reason CHECK (because <> '')
+);
+
+-- What targets, receipts and pointers showed beyond what the ledger knew. Never lowered: the highest row counts. Slots
+-- and environments need not be registered: what is registered later begins above them.
+CREATE TABLE epoch_floor (
+    slot_id        hex_id NOT NULL,
+    readmission_id uuid   NOT NULL CONSTRAINT epoch_floor_readmission_fkey REFERENCES readmission,
+    epoch          bigint NOT NULL,
+    CONSTRAINT epoch_floor_pkey PRIMARY KEY (slot_id, readmission_id, epoch),
+    CONSTRAINT epoch_floor_counts CHECK (epoch > 0)
+);
+CREATE TABLE generation_floor (
+    environment    text   NOT NULL,
+    readmission_id uuid   NOT NULL CONSTRAINT generation_floor_readmission_fkey REFERENCES readmission,
+    generation     bigint NOT NULL,
+    CONSTRAINT generation_floor_pkey PRIMARY KEY (environment, readmission_id, generation),
+    CONSTRAINT generation_floor_counts CHECK (generation > 0)
+);
+-- Attempts that a target knows and the ledger does not: none of these ids is ever admitted (I4).
+CREATE TABLE spent_attempt (
+    attempt_id     hex_id NOT NULL CONSTRAINT spent_attempt_pkey PRIMARY KEY,
+    readmission_id uuid   NOT NULL CONSTRAINT spent_attempt_readmission_fkey REFERENCES readmission
+);
+-- Logins with our tag that a service knows and the ledger does not: the gate of an attempt that is in no ledger any more,
+-- CLOSED like any other (I8), its name never used again.
+CREATE TABLE stray_gate (
+    service_id      uuid        NOT NULL,
+    principal_name  text        NOT NULL,
+    readmission_id  uuid        NOT NULL CONSTRAINT stray_gate_readmission_fkey REFERENCES readmission,
+    closed_sequence bigint      NOT NULL DEFAULT nextval('ledger_sequence'),
+    evidence_digest digest      NOT NULL,
+    evidence        bytea       NOT NULL,
+    closed_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT stray_gate_pkey PRIMARY KEY (service_id, principal_name),
+    CONSTRAINT stray_gate_has_our_tag CHECK (principal_name LIKE 'dpone\_v3\_%'),
+    CONSTRAINT stray_gate_evidence CHECK (evidence_digest = 'sha256:' || encode(sha256(evidence), 'hex'))
+);
+
+-- The mark of the target that shares this database with the ledger; 0 where none is enrolled here.
+CREATE FUNCTION observed_mark() RETURNS bigint LANGUAGE plpgsql STABLE SET search_path = pg_catalog AS $body$
+DECLARE
+    mark_ bigint := 0;
+BEGIN
+    IF to_regclass('dpone_gate.enrolment') IS NOT NULL AND has_table_privilege('dpone_gate.enrolment', 'SELECT') THEN
+        EXECUTE 'SELECT mark FROM dpone_gate.enrolment' INTO mark_;
+    END IF;
+    RETURN coalesce(mark_, 0);
+END
+$body$;
+
 -- ─── Environments and occurrences ───────────────────────────────────────────────────────────────────────────────────
 
 -- One row per environment: who holds it, and how often it has changed hands.
@@ -467,7 +554,103 @@ BEGIN
 END
 $body$;
 
--- An environment begins without holder; its generation grows by one exactly when it gains one.
+-- Who this ledger is changes in an open readmission alone, to what the server says and the readmission names.
+CREATE FUNCTION guard_authority() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+DECLARE
+    opened readmission := open_readmission();
+BEGIN
+    IF (NEW.one_row, NEW.family) IS DISTINCT FROM (OLD.one_row, OLD.family)
+            OR opened.readmission_id IS NULL
+            OR (NEW.authority_id, NEW.incarnation) IS DISTINCT FROM (opened.authority_id, opened.incarnation) THEN
+        PERFORM refuse('readmission_is_open', 'authority ' || OLD.authority_id, NEW::text,
+            'what an open readmission names, and nothing else');
+    END IF;
+    RETURN NEW;
+END
+$body$;
+
+-- A readmission is to what the server says now; a readmitted authority keeps its id, a clone that forgets takes a new one.
+CREATE FUNCTION guard_readmission() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+DECLARE
+    this authority;
+BEGIN
+    SELECT * INTO STRICT this FROM authority;
+    IF NEW.incarnation <> observed_incarnation() OR NEW.from_incarnation <> this.incarnation
+            OR (NEW.kind = 'readmit') <> (NEW.authority_id = this.authority_id) THEN
+        PERFORM refuse('readmission_as_observed', 'readmission ' || NEW.readmission_id, NEW::text,
+            'from ' || this.incarnation || ' to ' || observed_incarnation());
+    END IF;
+    RETURN NEW;
+END
+$body$;
+
+-- It ends when the ledger is what it names: ended by another hand, it would let everybody in too early.
+CREATE FUNCTION guard_readmission_end() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+DECLARE
+    opened readmission := open_readmission();
+BEGIN
+    IF opened.readmission_id IS DISTINCT FROM NEW.readmission_id
+            OR NOT EXISTS (SELECT FROM authority AS a
+                           WHERE (a.authority_id, a.incarnation) = (opened.authority_id, opened.incarnation)) THEN
+        PERFORM refuse('readmission_is_open', 'readmission ' || NEW.readmission_id, 'not the open one, or not carried out',
+            'the open one, when the authority is what it names');
+    ELSIF EXISTS (SELECT FROM attempt WHERE state = 'RUNNING')
+            OR EXISTS (SELECT FROM occurrence WHERE state IN ('REQUESTED', 'PREPARED', 'ACTIVE')) THEN
+        PERFORM refuse('readmission_stops_everything', 'readmission ' || NEW.readmission_id,
+            'RUNNING attempts, or REQUESTED, PREPARED or ACTIVE occurrences', 'none');
+    END IF;
+    RETURN NEW;
+END
+$body$;
+
+-- Floors, spent attempts and stray gates are entered by the readmission that is open.
+CREATE FUNCTION guard_readmitted() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+BEGIN
+    IF (open_readmission()).readmission_id IS DISTINCT FROM NEW.readmission_id THEN
+        PERFORM refuse('readmission_is_open', TG_TABLE_NAME || ' of readmission ' || NEW.readmission_id,
+            'a readmission that is not open', 'rows of the open readmission');
+    END IF;
+    RETURN NEW;
+END
+$body$;
+
+-- Refuse what is for a service that was buried.
+CREATE FUNCTION require_unburied(service_ uuid, subject text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+BEGIN
+    IF EXISTS (SELECT FROM burial AS b WHERE b.service_id = service_) THEN
+        PERFORM refuse('service_is_not_buried', subject, 'service ' || service_ || ' is buried', 'another service');
+    END IF;
+END
+$body$;
+
+-- A buried service is requested, and registered, never again.
+CREATE FUNCTION guard_service() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+BEGIN
+    PERFORM require_unburied(NEW.service_id, TG_TABLE_NAME);
+    RETURN NEW;
+END
+$body$;
+
+-- Above every number that a target has seen, never below what was given: for an open readmission alone, which keeps every
+-- other transaction out. It runs as the owner, since nobody else may set the sequence.
+CREATE FUNCTION raise_sequence(at_least bigint) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
+BEGIN
+    IF (open_readmission()).readmission_id IS NULL THEN
+        PERFORM refuse('readmission_is_open', 'ledger_sequence', 'no open readmission', 'an open readmission');
+    END IF;
+    PERFORM setval('ledger_sequence', at_least) FROM ledger_sequence WHERE last_value < at_least;
+END
+$body$;
+
+-- An environment begins without holder; its generation grows by one exactly when it gains one, from the floor that a
+-- readmission left, if that is higher.
 CREATE FUNCTION guard_environment() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
 DECLARE
@@ -475,9 +658,10 @@ DECLARE
 BEGIN
     IF TG_OP = 'INSERT' AND (NEW.holder_id IS NOT NULL OR NEW.generation <> 0) THEN
         PERFORM refuse('environment_begins_empty', 'environment ' || NEW.name, NEW::text, 'no holder, generation 0');
-    ELSIF TG_OP = 'UPDATE' AND NEW.generation <> OLD.generation + gained::int THEN
+    ELSIF TG_OP = 'UPDATE' AND NEW.generation <> (CASE WHEN gained THEN 1 + greatest(OLD.generation,
+            (SELECT max(generation) FROM generation_floor WHERE environment = NEW.name)) ELSE OLD.generation END) THEN
         PERFORM refuse('generation_grows_by_one', 'environment ' || NEW.name,
-            OLD.generation || ' → ' || NEW.generation, 'one more exactly when a holder comes');
+            OLD.generation || ' → ' || NEW.generation, 'one more, from its floor up, exactly when a holder comes');
     END IF;
     RETURN NEW;
 END
@@ -503,7 +687,8 @@ BEGIN
 END
 $body$;
 
--- I1: a slot begins free at epoch 0; its epoch grows by one exactly when an owner gains it.
+-- I1: a slot begins free at epoch 0; its epoch grows by one exactly when an owner gains it, from the floor that a
+-- readmission left, if that is higher.
 CREATE FUNCTION guard_slot() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, ${control_schema}, pg_temp AS $body$
 DECLARE
@@ -511,9 +696,10 @@ DECLARE
 BEGIN
     IF TG_OP = 'INSERT' AND (NEW.owner_id IS NOT NULL OR NEW.epoch <> 0) THEN
         PERFORM refuse('slot_begins_free', 'slot ' || NEW.slot_id, NEW::text, 'no owner, epoch 0');
-    ELSIF TG_OP = 'UPDATE' AND NEW.epoch <> OLD.epoch + gained::int THEN
+    ELSIF TG_OP = 'UPDATE' AND NEW.epoch <> (CASE WHEN gained THEN 1 + greatest(OLD.epoch,
+            (SELECT max(epoch) FROM epoch_floor WHERE slot_id = NEW.slot_id)) ELSE OLD.epoch END) THEN
         PERFORM refuse('epoch_grows_by_one', 'slot ' || NEW.slot_id,
-            OLD.epoch || ' → ' || NEW.epoch, 'one more exactly when an owner gains it');
+            OLD.epoch || ' → ' || NEW.epoch, 'one more, from its floor up, exactly when an owner gains it');
     END IF;
     RETURN NEW;
 END
@@ -565,6 +751,8 @@ BEGIN
     ELSIF EXISTS (SELECT FROM attempt AS other WHERE other.environment = NEW.environment
                   AND other.task_key = NEW.task_key AND other.try_number > NEW.try_number) THEN
         PERFORM refuse('not_superseded', subject, 'a later try', 'the newest try of the task');
+    ELSIF EXISTS (SELECT FROM spent_attempt AS spent WHERE spent.attempt_id = NEW.attempt_id) THEN
+        PERFORM refuse('attempt_is_not_spent', subject, 'a target knows it from before the ledger went back', 'a new id');
     END IF;
     RETURN NEW;
 END
@@ -645,6 +833,13 @@ BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.gate_state <> (CASE WHEN NEW.barred THEN 'CLOSED' ELSE 'JOURNALED' END) THEN
             PERFORM refuse('gate_begins_journaled_or_barred', subject, NEW.gate_state, 'JOURNALED, or CLOSED and barred');
+        ELSIF NOT NEW.barred THEN
+            PERFORM require_unburied(NEW.service_id, subject);
+        END IF;
+        IF EXISTS (SELECT FROM stray_gate AS stray WHERE stray.service_id = NEW.service_id
+                   AND stray.principal_name = NEW.principal_name AND NOT NEW.barred) THEN
+            PERFORM refuse('principal_name_once_per_service', subject, 'a login from before the ledger went back',
+                'a name that was never used');
         END IF;
     ELSIF delivering THEN
         IF NEW.gate_state <> 'READY' OR OLD.delivered OR NOT NEW.delivered
@@ -685,6 +880,10 @@ BEGIN
         PERFORM require_edge('publication', subject, OLD.state, NEW.state);
         IF NEW.state <> 'STAGED' AND (NEW.rows, NEW.content_digest) IS DISTINCT FROM (OLD.rows, OLD.content_digest) THEN
             PERFORM refuse('counted_when_staged', subject, 'another count', 'the count and digest of staging');
+        ELSIF NEW.state = 'UNKNOWN' AND OLD.state <> 'DISPATCHED' AND (open_readmission()).readmission_id IS NULL
+                AND NOT EXISTS (SELECT FROM burial AS b WHERE b.service_id = NEW.service_id) THEN
+            PERFORM refuse('doubted_by_judgement', subject, OLD.state || ' → UNKNOWN',
+                'UNKNOWN after DISPATCHED; else while the ledger is readmitted, or for a buried service');
         END IF;
     END IF;
     IF NEW.state NOT IN ('INTENDED', 'STAGED', 'DISPATCHED') THEN
@@ -922,6 +1121,15 @@ CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON attempt_slot FOR EACH ROW EXECUT
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON attempt_read FOR EACH ROW EXECUTE FUNCTION guard_attempt_read();
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON login_gate FOR EACH ROW EXECUTE FUNCTION guard_gate();
 CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON publication FOR EACH ROW EXECUTE FUNCTION guard_publication();
+CREATE TRIGGER guard BEFORE UPDATE ON authority FOR EACH ROW EXECUTE FUNCTION guard_authority();
+CREATE TRIGGER guard BEFORE INSERT ON readmission FOR EACH ROW EXECUTE FUNCTION guard_readmission();
+CREATE TRIGGER guard BEFORE INSERT ON readmission_end FOR EACH ROW EXECUTE FUNCTION guard_readmission_end();
+CREATE TRIGGER guard BEFORE INSERT ON epoch_floor FOR EACH ROW EXECUTE FUNCTION guard_readmitted();
+CREATE TRIGGER guard BEFORE INSERT ON generation_floor FOR EACH ROW EXECUTE FUNCTION guard_readmitted();
+CREATE TRIGGER guard BEFORE INSERT ON spent_attempt FOR EACH ROW EXECUTE FUNCTION guard_readmitted();
+CREATE TRIGGER guard BEFORE INSERT ON stray_gate FOR EACH ROW EXECUTE FUNCTION guard_readmitted();
+CREATE TRIGGER guard BEFORE INSERT ON workload_service FOR EACH ROW EXECUTE FUNCTION guard_service();
+CREATE TRIGGER guard BEFORE INSERT ON incarnation FOR EACH ROW EXECUTE FUNCTION guard_service();
 CREATE TRIGGER guard BEFORE INSERT ON node_event FOR EACH ROW EXECUTE FUNCTION guard_node_event();
 
 CREATE CONSTRAINT TRIGGER settle AFTER INSERT OR UPDATE ON environment
@@ -938,6 +1146,8 @@ CREATE CONSTRAINT TRIGGER settle AFTER INSERT OR UPDATE ON attempt
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION settle_attempt();
 
 -- Columns that never change: an UPDATE that as much as names one is refused.
+CREATE TRIGGER keep BEFORE UPDATE OF one_row, family ON authority
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change('changes of authority_id and incarnation, in a readmission');
 CREATE TRIGGER keep BEFORE UPDATE OF name ON environment
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change('changes of holder_id and generation');
 CREATE TRIGGER keep BEFORE UPDATE OF occurrence_id, environment, deployment_id, release_id, request_digest, request,
@@ -965,14 +1175,16 @@ DECLARE
     table_ text;
 BEGIN
     FOREACH table_ IN ARRAY ARRAY[
-        'schema_version', 'authority', 'incarnation', 'slot_claim', 'workload', 'workload_service', 'workload_slot',
+        'schema_version', 'incarnation', 'slot_claim', 'readmission', 'readmission_end', 'burial', 'epoch_floor',
+        'generation_floor', 'spent_attempt', 'stray_gate', 'workload', 'workload_service', 'workload_slot',
         'receipt', 'receipt_slot', 'airflow_run', 'attempt_service', 'node_event', 'attempt_proof', 'attempt_proof_gate',
         'event'] LOOP
         EXECUTE format('CREATE TRIGGER keep BEFORE UPDATE ON %I FOR EACH STATEMENT
             EXECUTE FUNCTION refuse_change(''new rows only'')', table_);
     END LOOP;
     FOREACH table_ IN ARRAY ARRAY[
-        'schema_version', 'authority', 'environment', 'occurrence', 'incarnation', 'slot', 'workload', 'workload_service',
+        'schema_version', 'authority', 'readmission', 'readmission_end', 'burial', 'epoch_floor', 'generation_floor',
+        'spent_attempt', 'stray_gate', 'environment', 'occurrence', 'incarnation', 'slot', 'workload', 'workload_service',
         'workload_slot', 'receipt', 'receipt_slot', 'airflow_run', 'attempt', 'attempt_service', 'attempt_slot',
         'attempt_read', 'node_event', 'login_gate', 'attempt_proof', 'attempt_proof_gate', 'publication', 'event'] LOOP
         EXECUTE format('CREATE TRIGGER stay BEFORE DELETE OR TRUNCATE ON %I FOR EACH STATEMENT
@@ -983,6 +1195,14 @@ $body$;
 CREATE TRIGGER stay BEFORE TRUNCATE ON slot_claim
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change('a DELETE by withdraw or prepare');
 
+CREATE TRIGGER log AFTER INSERT OR UPDATE OR DELETE ON authority
+    FOR EACH ROW EXECUTE FUNCTION log_event('authority_id');
+CREATE TRIGGER log AFTER INSERT OR UPDATE OR DELETE ON readmission
+    FOR EACH ROW EXECUTE FUNCTION log_event('readmission_id');
+CREATE TRIGGER log AFTER INSERT OR UPDATE OR DELETE ON readmission_end
+    FOR EACH ROW EXECUTE FUNCTION log_event('readmission_id');
+CREATE TRIGGER log AFTER INSERT OR UPDATE OR DELETE ON burial
+    FOR EACH ROW EXECUTE FUNCTION log_event('service_id');
 CREATE TRIGGER log AFTER INSERT OR UPDATE OR DELETE ON environment
     FOR EACH ROW EXECUTE FUNCTION log_event('name');
 CREATE TRIGGER log AFTER INSERT OR UPDATE OR DELETE ON occurrence
@@ -1009,14 +1229,18 @@ INSERT INTO authority (authority_id, incarnation, family) VALUES ('${authority_i
 
 GRANT USAGE ON SCHEMA ${control_schema} TO ${controller_role};
 GRANT SELECT ON ALL TABLES IN SCHEMA ${control_schema} TO ${controller_role};
-GRANT USAGE ON SEQUENCE ledger_sequence TO ${controller_role};
+GRANT USAGE, SELECT ON SEQUENCE ledger_sequence TO ${controller_role};
 -- The functions are for the triggers of this schema, which need no right; what these call is granted.
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ${control_schema} FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION observed_incarnation(), refuse(text, text, text, text), require_edge(text, text, text, text)
+GRANT EXECUTE ON FUNCTION observed_incarnation(), observed_mark(), open_readmission(), require_unburied(uuid, text),
+    raise_sequence(bigint), refuse(text, text, text, text), require_edge(text, text, text, text)
     TO ${controller_role};
-GRANT INSERT ON environment, occurrence, incarnation, slot, slot_claim, workload, workload_service, workload_slot,
+GRANT INSERT ON readmission, readmission_end, burial, epoch_floor, generation_floor, spent_attempt, stray_gate, environment,
+    occurrence, incarnation, slot, slot_claim, workload, workload_service, workload_slot,
     receipt, receipt_slot, airflow_run, attempt, attempt_service, attempt_slot, attempt_read, node_event, login_gate,
     attempt_proof, attempt_proof_gate, publication TO ${controller_role};
+-- On the whole table: LOCK TABLE asks for that. The trigger says what may change, and when.
+GRANT UPDATE ON authority TO ${controller_role};
 GRANT UPDATE (holder_id, generation) ON environment TO ${controller_role};
 GRANT UPDATE (state, generation) ON occurrence TO ${controller_role};
 GRANT UPDATE (owner_id, epoch) ON slot TO ${controller_role};

@@ -95,16 +95,24 @@ CREATE TABLE IF NOT EXISTS dpone_gate.enrolment (
 );
 ALTER TABLE dpone_gate.enrolment OWNER TO dpone_gate_owner;
 GRANT SELECT ON dpone_gate.enrolment TO PUBLIC;
-GRANT UPDATE (mark) ON dpone_gate.enrolment TO ${controller_role};
+GRANT UPDATE (mark, authority_id, authority_incarnation) ON dpone_gate.enrolment TO ${controller_role};
 
--- The mark only grows; nothing else of the row ever changes.
+-- The mark only grows. Which authority is obeyed changes to what the ledger in this database says of itself, and to
+-- nothing else; the ledger changes that in a readmission alone. Nothing else of the row ever changes.
 CREATE OR REPLACE FUNCTION dpone_gate.keep_enrolment() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
-    IF tg_op = 'UPDATE' AND new.mark >= old.mark AND to_jsonb(new) - 'mark' = to_jsonb(old) - 'mark' THEN
+    IF tg_op = 'UPDATE' AND new.mark >= old.mark
+            AND to_jsonb(new) - ARRAY['mark', 'authority_id', 'authority_incarnation']
+              = to_jsonb(old) - ARRAY['mark', 'authority_id', 'authority_incarnation']
+            AND ((new.authority_id, new.authority_incarnation) = (old.authority_id, old.authority_incarnation)
+                 OR EXISTS (SELECT FROM ${control_schema}.authority AS ledger
+                            WHERE (ledger.authority_id, ledger.incarnation) = (new.authority_id, new.authority_incarnation)))
+    THEN
         RETURN new;
     END IF;
-    RAISE EXCEPTION 'DPONE_ENROLMENT_FINAL: % of the enrolment; allowed: a higher mark', tg_op USING ERRCODE = 'DP122';
+    RAISE EXCEPTION 'DPONE_ENROLMENT_FINAL: % of the enrolment; allowed: a higher mark, the authority of this database', tg_op
+        USING ERRCODE = 'DP122';
 END
 $body$;
 ALTER FUNCTION dpone_gate.keep_enrolment() OWNER TO dpone_gate_owner;

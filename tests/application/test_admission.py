@@ -13,6 +13,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.identity import EngineKind, Family, OccurrenceId, Relation
 from dpone_provider.domain.outcomes import DponeError, Refused, StateChange, Unknown
 from tests.simulation.deployments import COLUMNS, Transfer, connection_of
+from tests.simulation.ledger_rows import AUTHORITY
 from tests.simulation.outcomes import Kind, failure_of
 from tests.simulation.server import Enrolled, SimulatedServer, StoredTable
 from tests.simulation.wire import Fault
@@ -154,7 +155,7 @@ class TestAdmitted:
 
         def raise_mark() -> None:
             for _ in range(20):
-                enrolled(world.warehouse).mark = next(world.ledger._numbers)
+                enrolled(world.warehouse).mark = world.ledger.numbers.take()
 
         world.strike("catalog.enrolment", do=raise_mark, nth=None)
         admit(world, parent)
@@ -188,7 +189,7 @@ class TestServices:
         ("change", "reason"),
         [
             ({"family": Family.PRODUCTION}, "another_family"),
-            ({"authority_id": "another"}, "enrolled_with_another_authority"),
+            ({"authority_id": "another"}, "authority_went_back"),
             ({"authority_incarnation": "another"}, "authority_went_back"),
             ({"mark": 10_000_000}, "authority_went_back"),
             ({"other_writers": ("role etl may INSERT",)}, "other_writers"),
@@ -214,7 +215,7 @@ class TestServices:
 
     def test_an_authority_of_another_family(self, world: World) -> None:
         parent = world.parent()
-        world.ledger.identity = replace(world.ledger.identity, family=Family.PRODUCTION)
+        world.ledger.rows.authority[0] = replace(AUTHORITY, family=Family.PRODUCTION)
         refused(world, parent, Refused, "another_family")
 
     def test_a_source_of_another_family(self, world: World) -> None:

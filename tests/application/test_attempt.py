@@ -282,9 +282,9 @@ class TestEarlierTry:
         self, world: World, active: Occurrence, flights: AttemptBinding
     ) -> None:
         running(world, flights)
-        world.warehouse.enrolled.mark = 10_000_000  # type: ignore[union-attr]
+        world.warehouse.enrolled.other_writers = ("somebody",)  # type: ignore[union-attr]
         outcome = world.run(world.binding(active, try_number=2), actor="next")
-        failure_of(outcome, Refused, "authority_went_back")
+        failure_of(outcome, Refused, "other_writers")
         assert world.state(flights) is AttemptState.FAILED
 
     def test_one_of_a_service_without_gate_refuses(

@@ -9,9 +9,10 @@ from typing import Any
 
 from dpone_provider.application.ledger.unblocking import UnblockingLedger
 from dpone_provider.application.ports.ledger import ROW_LOCKED, Authority, LedgerTransaction
+from dpone_provider.application.ports.readmission import AuthorityStanding
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.outcomes import Busy, Refused, Unknown, busy, refuse, unknown
-from tests.simulation.ledger import AUTHORITY
+from tests.simulation.ledger_rows import AUTHORITY
 
 DONE = "done"
 SILENCE = unknown("authority_unreachable", "it", found="nothing", allowed="an answer", next_command="wait")
@@ -31,6 +32,17 @@ class Time:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
+
+
+STANDING = AuthorityStanding(
+    authority_id=AUTHORITY.authority_id,
+    family=AUTHORITY.family,
+    recorded=AUTHORITY.incarnation,
+    observed=AUTHORITY.incarnation,
+    sequence=1,
+    mark=0,
+    opened=None,
+)
 
 
 @dataclass(slots=True)
@@ -60,6 +72,15 @@ class Locked:
 
     def authority(self) -> Authority:
         return AUTHORITY
+
+    def standing(self) -> AuthorityStanding:
+        return STANDING
+
+    def regardless(self) -> Locked:
+        return self
+
+    def readmitting(self) -> Locked:
+        return self
 
 
 def run(ledger: Any, told: list[str], seconds: float = 30.0) -> tuple[Any, float]:

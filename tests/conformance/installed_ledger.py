@@ -67,11 +67,17 @@ class InstalledLedger:
             connection.execute(f"SET search_path = {SCHEMA}")
             yield connection
 
+    def go_back(self) -> None:
+        """Let the ledger's row name another incarnation than its server is in."""
+        with self.admin() as connection:
+            connection.execute(unlawfully("UPDATE authority SET incarnation = '1/2/00000003'"))
+
     def empty(self) -> None:
-        """Delete every row but who the ledger is, with the triggers that refuse it put aside."""
+        """Delete every row but who the ledger is, which becomes what it was, with every trigger put aside."""
         tables = [table.name for table in METADATA.tables.values() if table.name not in KEPT]
         with self.admin() as connection:
-            connection.execute(f"{unlawfully(*(f'DELETE FROM {name}' for name in tables))}")
+            was = f"UPDATE authority SET authority_id = '{AUTHORITY_ID}', incarnation = observed_incarnation()"
+            connection.execute(f"{unlawfully(was, *(f'DELETE FROM {name}' for name in tables))}")
             connection.execute(f"ALTER SEQUENCE {SCHEMA}.ledger_sequence RESTART")
 
 

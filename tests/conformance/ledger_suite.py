@@ -1,4 +1,5 @@
-"""What every ledger must do. A subclass gives the fixture ``ledger``: empty, nobody else connected.
+"""What every ledger must do. A subclass gives the fixtures ``ledger``: empty, nobody else connected; and
+``go_back``, which puts its database into another incarnation.
 
 The names of constraints and laws belong to the contract: callers and operators see them.
 """
@@ -6,8 +7,9 @@ The names of constraints and laws belong to the contract: callers and operators 
 from __future__ import annotations
 
 from tests.conformance.ledger_laws import LedgerLaws
+from tests.conformance.ledger_readmission import LedgerReadmission
 from tests.conformance.ledger_records import LedgerRecords
 
 
-class LedgerSuite(LedgerRecords, LedgerLaws):
+class LedgerSuite(LedgerRecords, LedgerLaws, LedgerReadmission):
     """The contract of ``Ledger`` and ``LedgerTransaction``."""

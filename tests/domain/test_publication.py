@@ -75,6 +75,8 @@ def test_settle_from_each_state_to_each(state: P, outcome: P, gone: bool) -> Non
     settled = machine.settle(publication(state), outcome, staged_object_gone=gone)
     if (state, outcome) not in EDGES or outcome in (P.STAGED, P.DISPATCHED):
         assert reason(settled) == "publication_is_unsettled"
+    elif outcome is P.UNKNOWN and state is not P.DISPATCHED:
+        assert reason(settled) == "doubted_by_judgement"
     elif outcome is P.NOT_PUBLISHED and not gone:
         assert reason(settled) == "staged_object_gone"
     else:

@@ -18,13 +18,16 @@ JOIN dpone_control.slot AS s USING (slot_id)
 WHERE o.state <> 'REQUESTED' OR (s.owner_id IS NOT NULL AND s.owner_id IS DISTINCT FROM o.predecessor_id)
 
 -- name: i1_epochs_grow
--- In the log, a slot's epoch grows by one exactly when an owner gains it.
+-- In the log, a slot's epoch grows by one exactly when an owner gains it; or to above a floor that a readmission left.
 SELECT 'slot ' || (e.key ->> 'slot_id') || ' went from ' || (e.before::text) || ' to ' || (e.after::text)
 FROM dpone_control.event AS e
 WHERE e.table_name = 'slot' AND e.before IS NOT NULL
 AND (e.after ->> 'epoch')::bigint <> (e.before ->> 'epoch')::bigint + CASE
     WHEN e.after ->> 'owner_id' IS NOT NULL AND e.after ->> 'owner_id' IS DISTINCT FROM e.before ->> 'owner_id' THEN 1
     ELSE 0 END
+AND NOT (e.after ->> 'owner_id' IS NOT NULL AND e.after ->> 'owner_id' IS DISTINCT FROM e.before ->> 'owner_id'
+    AND EXISTS (SELECT FROM dpone_control.epoch_floor AS f WHERE f.slot_id = e.key ->> 'slot_id'
+        AND f.epoch >= (e.before ->> 'epoch')::bigint AND f.epoch + 1 = (e.after ->> 'epoch')::bigint))
 
 -- name: i2_complete_or_nothing
 -- Every slot of every workload, or none; claimed while REQUESTED, owned from PREPARED on.

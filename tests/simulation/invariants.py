@@ -174,7 +174,8 @@ class Watch:
 
     def _servers(self, rows: Rows) -> None:
         gates = self._gates_by_login
-        for server in self.world.servers.values():
+        # What is buried is judged, not seen: nobody is left to look, and nobody believes it if it ever comes back.
+        for server in (one for one in self.world.servers.values() if one.service_id not in rows.burials):
             for name, login in server.logins.items():
                 demand("I6", (server.service_id, name) in gates, "login", name, "without a journal row")
                 gate = gates[server.service_id, name]

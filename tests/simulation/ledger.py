@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from enum import Enum, auto
 from typing import TypeVar, cast
 
 from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
+from dpone_provider.application.ports.readmission import READMIT, WENT_BACK, AuthorityStanding
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.domain.identity import AttemptId, Family, SlotId
+from dpone_provider.domain.identity import AttemptId, SlotId
 from dpone_provider.domain.outcomes import (
     DponeError,
     Failed,
@@ -26,17 +27,26 @@ from dpone_provider.domain.outcomes import (
     Unknown,
     busy,
     fail,
+    refuse,
     type_of_failure,
     unknown,
 )
-from tests.simulation.ledger_rows import ConstraintBroken, LawBroken, LockWait, Rows
+from tests.simulation.ledger_readmission import Numbers, ServerSays
+from tests.simulation.ledger_rows import AUTHORITY, ConstraintBroken, LawBroken, LockWait, Rows
 from tests.simulation.ledger_transaction import SimulatedTransaction
 from tests.simulation.wire import Call, Fault, Wire
 
 Result = TypeVar("Result")
-AUTHORITY = Authority(
-    authority_id="5a1d4f0e-6a53-4b6f-9a39-0c8f6f2d7b11", incarnation="7/16384/00000001", family=Family.NONPRODUCTION
-)
+
+
+class Admits(Enum):
+    """Who is let in by an authority that went back."""
+
+    NOBODY = auto()
+    LOOKING = auto()
+    READMITTING = auto()
+
+
 CHECKS: list[Callable[[Rows, Rows], None]] = []
 """Told the rows before and after every commit of every simulated ledger: where invariants can be looked at."""
 
@@ -47,12 +57,13 @@ class SimulatedLedger:
 
     wire: Wire
     rows: Rows = field(default_factory=Rows)
-    identity: Authority = AUTHORITY
+    says: ServerSays = field(default_factory=lambda: ServerSays(AUTHORITY.incarnation))
+    """What the server says of the database now; a test that lets the ledger go back says otherwise."""
     reachable: bool = True
     refusal: Refused | None = None
     held: dict[str, str] = field(default_factory=dict)
     """Rows that open transactions of targets keep share-locked: id of the row → who, in words."""
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    numbers: Numbers = field(default_factory=Numbers)
 
     def run(
         self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
@@ -66,7 +77,7 @@ class SimulatedLedger:
         def broken(fault: Fault) -> Failure:
             return _unreachable(name) if fault is Fault.ERROR else _answer_lost(name)
 
-        return self.wire.send(Call("ledger", name), lambda: self._run(name, script, deadline), broken)
+        return self.wire.send(Call("ledger", name), lambda: self.run_as(Admits.NOBODY, name, script, deadline), broken)
 
     def afresh(self) -> SimulatedLedger:
         """Return the same ledger: nothing is kept between runs anyway."""
@@ -80,9 +91,43 @@ class SimulatedLedger:
         """Return who it is."""
 
         def tell() -> Authority | Refused | Unknown:
-            return self.refusal or (self.identity if self.reachable else _unreachable("authority"))
+            if not self.reachable:
+                return _unreachable("authority")
+            return self.refusal or self.went_back() or self.rows.authority[0]
 
         return self.wire.send(Call("ledger", "authority"), tell, lambda _: _unreachable("authority"))
+
+    def standing(self) -> AuthorityStanding | Refused | Unknown:
+        """Return how it stands."""
+        return self.wire.send(
+            Call("ledger", "standing"),
+            lambda: self._transaction().standing() if self.reachable else _unreachable("standing"),
+            lambda _: _unreachable("standing"),
+        )
+
+    def regardless(self) -> LedgerView:
+        """Return the same for reading only."""
+        return LedgerView(self, Admits.LOOKING)
+
+    def readmitting(self) -> LedgerView:
+        """Return the same for a readmission."""
+        return LedgerView(self, Admits.READMITTING)
+
+    def went_back(self) -> Refused | None:
+        """Return the refusal of an authority that shows by itself that it went back."""
+        standing = self._transaction().standing()
+        if not standing.went_back:
+            return None
+        return refuse(
+            WENT_BACK,
+            f"control authority {standing.authority_id}",
+            found=f"{standing.observed}, sequence {standing.sequence}, mark {standing.mark}, {standing.opened}",
+            allowed=standing.recorded,
+            next_command=READMIT,
+        )
+
+    def _transaction(self) -> SimulatedTransaction:
+        return SimulatedTransaction(self.rows, self.numbers, self.says, self.held)
 
     @contextmanager
     def share_locked(self, attempt_id: AttemptId, slots: tuple[SlotId, ...], who: str) -> Iterator[None]:
@@ -99,15 +144,17 @@ class SimulatedLedger:
         for row in [row for row, holder in self.held.items() if holder == who]:
             del self.held[row]
 
-    def _run(
-        self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
+    def run_as(
+        self, admits: Admits, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
     ) -> Result | Conflict | Failure:
+        """Run ``script`` as who is let in when the authority went back."""
         if not self.reachable:
             return _unreachable(name)
-        if self.refusal is not None:
-            return self.refusal
+        back = self.went_back() if admits is Admits.NOBODY else None
+        if self.refusal is not None or back is not None:
+            return cast(Failure, self.refusal or back)
         before = self.rows
-        transaction = SimulatedTransaction(before, lambda: next(self._numbers), self.held)
+        transaction = self._transaction()
         try:
             with self.wire.in_one_step():
                 result = script(cast(LedgerTransaction, transaction))
@@ -127,12 +174,57 @@ class SimulatedLedger:
         finally:
             transaction.open = False
         assert self.rows is before, f"another transaction ran inside {name}"
+        assert admits is not Admits.LOOKING or not transaction.wrote, f"{name} wrote while it only looks"
         self.rows = transaction.rows
         for effect in transaction.after_commit:
             effect()
         for check in CHECKS:
             check(before, self.rows)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """``Ledger`` over a simulated one, as who is let in when the authority went back."""
+
+    ledger: SimulatedLedger
+    admits: Admits
+
+    def run(
+        self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
+    ) -> Result | Conflict | Failure:
+        """Run ``script`` in one step."""
+
+        def broken(fault: Fault) -> Failure:
+            return _unreachable(name) if fault is Fault.ERROR else _answer_lost(name)
+
+        return self.ledger.wire.send(
+            Call("ledger", name), lambda: self.ledger.run_as(self.admits, name, script, deadline), broken
+        )
+
+    def afresh(self) -> LedgerView:
+        """Return itself."""
+        return self
+
+    def end_sleepers(self) -> tuple[str, ...] | Unknown:
+        """Return nobody."""
+        return self.ledger.end_sleepers()
+
+    def authority(self) -> Authority | Refused | Unknown:
+        """Return who it is, whether it went back or not."""
+        return self.ledger.rows.authority[0]
+
+    def standing(self) -> AuthorityStanding | Refused | Unknown:
+        """Return how it stands."""
+        return self.ledger.standing()
+
+    def regardless(self) -> LedgerView:
+        """Return the same for reading only."""
+        return self.ledger.regardless()
+
+    def readmitting(self) -> LedgerView:
+        """Return the same for a readmission."""
+        return self.ledger.readmitting()
 
 
 def _unreachable(name: str) -> Unknown:

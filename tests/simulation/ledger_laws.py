@@ -15,7 +15,7 @@ from dpone_provider.domain import occurrence as occurrences
 from dpone_provider.domain import publication as publications
 from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import AttemptId, OccurrenceId, SlotId
+from dpone_provider.domain.identity import AttemptId, OccurrenceId, ServiceId, SlotId
 from dpone_provider.domain.occurrence import HOLDING, Occurrence, OccurrenceState
 from dpone_provider.domain.publication import Publication, PublicationState, Verb
 from dpone_provider.domain.slot import Claim, Slot
@@ -50,11 +50,12 @@ def new_environment(row: EnvironmentRow) -> None:
     )
 
 
-def moved_environment(before: EnvironmentRow, after: EnvironmentRow) -> None:
-    """Its generation grows by one exactly when it gains a holder."""
+def moved_environment(rows: Rows, before: EnvironmentRow, after: EnvironmentRow) -> None:
+    """Its generation grows by one, from its floor up, exactly when it gains a holder."""
     gained = after.holder_id is not None and after.holder_id != before.holder_id
+    grown = max(before.generation, rows.generation_floors.get(after.name, 0)) + 1 if gained else before.generation
     law(
-        after.generation == before.generation + gained,
+        after.generation == grown,
         "generation_grows_by_one",
         f"environment {after.name}",
         f"{before.generation} → {after.generation}",
@@ -69,11 +70,12 @@ def moved_occurrence(before: Occurrence, after: Occurrence) -> None:
     law(kept, "generation_set_by_prepare", after, after.generation, "no change")
 
 
-def moved_slot(before: Slot, after: Slot) -> None:
-    """The epoch grows by one exactly when an owner gains the slot (I1)."""
+def moved_slot(rows: Rows, before: Slot, after: Slot) -> None:
+    """The epoch grows by one, from its floor up, exactly when an owner gains the slot (I1)."""
     gained = after.owner_id is not None and after.owner_id != before.owner_id
+    grown = max(before.epoch, rows.epoch_floors.get(after.slot_id, 0)) + 1 if gained else before.epoch
     law(
-        after.epoch == before.epoch + gained,
+        after.epoch == grown,
         "epoch_grows_by_one",
         after,
         f"{before.epoch} → {after.epoch}",
@@ -117,6 +119,7 @@ def new_attempt(rows: Rows, new: Attempt) -> None:
     ]
     newer = [one for one in later if one.binding.airflow.try_number > bound.airflow.try_number]
     law(not newer, "not_superseded", new, "a later try", "the newest try of the task")
+    law(new.attempt_id not in rows.spent, "attempt_is_not_spent", new, "a target knows it", "a new id")
     constraint(new.attempt_id not in rows.attempts, "one_execution")
     taken = {one.ledger_sequence for one in rows.attempts.values()}
     constraint(new.ledger_sequence not in taken, "attempt_ledger_sequence")
@@ -147,6 +150,10 @@ def new_gate(rows: Rows, gate: Gate) -> None:
     """A gate begins JOURNALED, or CLOSED and barred, for a RUNNING attempt (I6)."""
     begins = GateState.CLOSED if gate.barred else GateState.JOURNALED
     law(gate.state is begins, "gate_begins_journaled_or_barred", gate, gate.state, "JOURNALED, or CLOSED and barred")
+    if not gate.barred:
+        unburied(rows, gate.service_id, gate)
+        stray = (gate.service_id, gate.principal.name) in rows.strays
+        law(not stray, "principal_name_once_per_service", gate, "a stray", "a name that was never used")
     _running(rows, gate.attempt_id, gate)
     same = [one for one in rows.gates.values() if one.service_id == gate.service_id]
     constraint(gate.principal.name not in {one.principal.name for one in same}, "principal_name_once_per_service")
@@ -187,6 +194,10 @@ def moved_publication(rows: Rows, before: Publication, after: Publication) -> No
     staged = after.state is PublicationState.STAGED
     same = (after.rows, after.content_digest) == (before.rows, before.content_digest)
     law(staged or same, "counted_when_staged", after, "another count", "the count and digest of staging")
+    doubted = after.state is PublicationState.UNKNOWN and before.state is not PublicationState.DISPATCHED
+    opened = any(one not in rows.readmissions_ended for one in list(rows.readmissions)[-1:])
+    judged = opened or after.service_id in rows.burials
+    law(judged or not doubted, "doubted_by_judgement", after, before.state, "a readmission, or a burial")
     if after.state not in (PublicationState.STAGED, PublicationState.DISPATCHED):
         return
     law(after.rows is not None and after.rows >= 0, "counted_when_staged", after, after.rows, "a count")
@@ -198,6 +209,11 @@ def moved_publication(rows: Rows, before: Publication, after: Publication) -> No
         gate = rows.gates.get((after.attempt_id, after.service_id))
         closed = after.verb is Verb.REPLACE or (gate is not None and gate.state is GateState.CLOSED)
         law(closed, "writer_closed_before_exchange", after, gate, "a CLOSED gate of the worker")
+
+
+def unburied(rows: Rows, service_id: ServiceId, subject: object) -> None:
+    """A buried service is registered, requested and issued on never again."""
+    law(service_id not in rows.burials, "service_is_not_buried", subject, "a buried service", "another service")
 
 
 def new_node_event(rows: Rows, attempt_id: AttemptId, node_id: str) -> None:

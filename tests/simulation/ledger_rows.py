@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from dpone_provider.application.ports.ledger import EnvironmentRow, NodeEvent, WorkloadRow
+from dpone_provider.application.ports.ledger import Authority, EnvironmentRow, NodeEvent, WorkloadRow
+from dpone_provider.application.ports.readmission import StrayGate
 from dpone_provider.domain.attempt import Attempt, Proof
 from dpone_provider.domain.gate import Gate
 from dpone_provider.domain.identity import (
     AttemptId,
+    Family,
     Incarnation,
     IncarnationId,
     OccurrenceId,
@@ -17,8 +19,12 @@ from dpone_provider.domain.identity import (
 )
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.publication import Publication
+from dpone_provider.domain.readmission import Burial, Readmission
 from dpone_provider.domain.slot import Claim, Slot
 
+AUTHORITY = Authority(
+    authority_id="5a1d4f0e-6a53-4b6f-9a39-0c8f6f2d7b11", incarnation="7/16384/00000001", family=Family.NONPRODUCTION
+)
 Receipt = tuple[bytes, tuple[tuple[SlotId, int], ...]]
 
 
@@ -43,6 +49,15 @@ class Rows:
     gates: dict[tuple[AttemptId, ServiceId], Gate] = field(default_factory=dict)
     proofs: dict[int, tuple[Proof, bytes]] = field(default_factory=dict)
     publications: dict[AttemptId, Publication] = field(default_factory=dict)
+    authority: list[Authority] = field(default_factory=lambda: [AUTHORITY])
+    """One row."""
+    readmissions: dict[str, Readmission] = field(default_factory=dict)
+    readmissions_ended: dict[str, bool] = field(default_factory=dict)
+    epoch_floors: dict[SlotId, int] = field(default_factory=dict)
+    generation_floors: dict[str, int] = field(default_factory=dict)
+    spent: dict[AttemptId, str] = field(default_factory=dict)
+    strays: dict[tuple[ServiceId, str], StrayGate] = field(default_factory=dict)
+    burials: dict[ServiceId, Burial] = field(default_factory=dict)
 
     def copy(self) -> Rows:
         """Return the same rows in tables of their own."""

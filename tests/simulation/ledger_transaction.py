@@ -23,20 +23,19 @@ from dpone_provider.domain.occurrence import HOLDING, PENDING, Occurrence, Occur
 from dpone_provider.domain.publication import SETTLED, Publication
 from dpone_provider.domain.slot import Claim, Slot
 from tests.simulation import ledger_laws as laws
-from tests.simulation.ledger_rows import LockWait, Rows, constraint, law
+from tests.simulation.ledger_readmission import ReadmissionPart
+from tests.simulation.ledger_rows import LockWait, constraint, law
 
 STRONG = (Lock.UPDATE, Lock.EXCLUSIVE)
 
 
 @dataclass(slots=True)
-class SimulatedTransaction:
+class SimulatedTransaction(ReadmissionPart):
     """``LedgerTransaction`` on a copy that the first write makes.
 
     ``held`` are the rows that open transactions of targets keep share-locked.
     """
 
-    rows: Rows
-    take_number: Callable[[], int]
     held: Mapping[str, str] = field(default_factory=dict)
     open: bool = True
     wrote: bool = False
@@ -52,7 +51,7 @@ class SimulatedTransaction:
 
     def next_sequence(self) -> int:
         """Take a number."""
-        return self.take_number()
+        return self.numbers.take()
 
     # environments and occurrences
 
@@ -73,7 +72,7 @@ class SimulatedTransaction:
         self._write()
         _same(before.name == after.name, before, after)
         _standing(self.rows.environments.get(before.name), before)
-        laws.moved_environment(before, after)
+        laws.moved_environment(self.rows, before, after)
         self.rows.environments[after.name] = after
         self.at_commit.append(lambda: laws.settle_environment(self.rows, after.name))
 
@@ -116,6 +115,8 @@ class SimulatedTransaction:
             key = (row.occurrence_id, row.workload_id)
             constraint(key not in self.rows.workloads, "workload_pkey")
             constraint(not set(row.writes) & set(row.reads), "workload_slot_pkey")
+            for service in row.services:
+                laws.unburied(self.rows, service, row.workload_id)
             self.rows.workloads[key] = row
             for slot in (*row.writes, *row.reads):
                 self.at_commit.append(partial(self._require_slot, slot))
@@ -161,6 +162,7 @@ class SimulatedTransaction:
     def add_incarnation(self, incarnation: Incarnation) -> None:
         """Insert one if it is new."""
         self._write()
+        laws.unburied(self.rows, incarnation.service.service_id, incarnation.database)
         self.rows.incarnations.setdefault(incarnation.incarnation_id, incarnation)
 
     def incarnation(self, incarnation_id: IncarnationId, lock: Lock) -> Incarnation | None:
@@ -171,6 +173,15 @@ class SimulatedTransaction:
         """Read the registered classes."""
         found = (slot.relation for slot in self.rows.slots.values() if slot.incarnation_id == incarnation_id)
         return tuple(sorted(found))
+
+    def registered_before(self, incarnation: Incarnation) -> tuple[Relation, ...]:
+        """Read the classes of the database's other lives."""
+        same = {
+            one.incarnation_id
+            for one in self.rows.incarnations.values()
+            if (one.service, one.database) == (incarnation.service, incarnation.database) and one != incarnation
+        }
+        return tuple(sorted({slot.relation for slot in self.rows.slots.values() if slot.incarnation_id in same}))
 
     def add_slot(self, slot: Slot) -> None:
         """Insert one."""
@@ -196,7 +207,7 @@ class SimulatedTransaction:
         _same(before.slot_id == after.slot_id, before, after)
         _standing(self.rows.slots.get(before.slot_id), before)
         self._wait_for(after.slot_id, Lock.UPDATE)
-        laws.moved_slot(before, after)
+        laws.moved_slot(self.rows, before, after)
         constraint(after.owner_id is None or after.owner_id in self.rows.occurrences, "slot_owner_fkey")
         self.rows.slots[after.slot_id] = after
         self.at_commit.append(lambda: laws.settle_slot(self.rows, after.slot_id, before.owner_id))
@@ -311,7 +322,8 @@ class SimulatedTransaction:
 
     def principals_used(self, service_id: ServiceId) -> frozenset[str]:
         """Read every name ever journaled on a service."""
-        return frozenset(one.principal.name for one in self.rows.gates.values() if one.service_id == service_id)
+        gates = (one.principal.name for one in self.rows.gates.values() if one.service_id == service_id)
+        return frozenset(gates) | self.strays(service_id)
 
     def gate_of_principal(self, service_id: ServiceId, name: str) -> Gate | None:
         """Read the gate of a name."""

@@ -131,6 +131,7 @@ class SimulatedExchangePublisher(_Publisher):
         def effect() -> Failed | None:
             if job.staged in self.server.tables:
                 return _failed(job, "a table of the staged name (57)")
+            self.server.staged_by[job.attempt_id] = (job.staged, job.slot_id, job.epoch)
             self.server.tables[job.staged] = StoredTable(binding.staged_identity, job.declared.columns)
             return None
 

@@ -23,9 +23,11 @@ from dpone_provider.domain.identity import (
     Relation,
     Service,
     ServiceId,
+    SlotId,
 )
 from dpone_provider.domain.schema.tables import Column
-from tests.simulation.ledger import AUTHORITY, SimulatedLedger
+from tests.simulation.ledger import SimulatedLedger
+from tests.simulation.ledger_rows import AUTHORITY
 
 
 class LoginDenied(Exception):
@@ -130,6 +132,8 @@ class SimulatedServer:
     sees_all: bool = True
     tables: dict[Relation, StoredTable] = field(default_factory=dict)
     receipts: dict[AttemptId, ReceiptRow] = field(default_factory=dict)
+    staged_by: dict[AttemptId, tuple[Relation, SlotId, int]] = field(default_factory=dict)
+    """The journal of staged tables: name, slot and epoch by attempt."""
     received_under: dict[AttemptId, OccurrenceId] = field(default_factory=dict)
     logins: dict[str, StoredLogin] = field(default_factory=dict)
     sessions: list[ServerSession] = field(default_factory=list)

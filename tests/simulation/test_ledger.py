@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.conformance.ledger_suite import LedgerSuite
@@ -17,3 +19,12 @@ class TestSimulatedLedger(LedgerSuite):
     def ledger(self) -> SimulatedLedger:
         """Give an empty one."""
         return SimulatedLedger(Wire(Actors()))
+
+    @pytest.fixture
+    def go_back(self, ledger: SimulatedLedger) -> Callable[[], None]:
+        """Put its database into another incarnation."""
+
+        def elsewhere() -> None:
+            ledger.says.incarnation += "2"
+
+        return elsewhere

@@ -57,6 +57,7 @@ from tests.simulation.publishers import SimulatedExchangePublisher, SimulatedSql
 from tests.simulation.server import Enrolled, SimulatedServer, StoredTable
 from tests.simulation.tables import SimulatedReader, batch_of
 from tests.simulation.wire import AtStep, Delay, Fault, Nth, Wire
+from tests.simulation.witness import SimulatedWitness
 
 ENVIRONMENT = "synthetic"
 SOURCE_FLIGHTS, SOURCE_PLANES = Relation("public", "flights"), Relation("public", "planes")
@@ -146,6 +147,7 @@ class World:
         self.entropy = SeededEntropy()
         self.ledger = SimulatedLedger(self.wire)
         self.servers = seeded_servers(self.ledger)
+        self.ledger.says.mark = lambda: 0 if self.warehouse.enrolled is None else self.warehouse.enrolled.mark
         self.gates = {
             server.service_id: SimulatedGate(
                 server, self.wire, self.entropy, self.pool if server.kind is EngineKind.CLICKHOUSE else ()
@@ -191,6 +193,10 @@ class World:
     def catalog(self, connection: Connection) -> SimulatedCatalog:
         """Return the catalog of a connection."""
         return SimulatedCatalog(self.server_of(connection), self.wire)
+
+    def witness(self, connection: Connection) -> SimulatedWitness:
+        """Return the witness of a connection's database."""
+        return SimulatedWitness(self.server_of(connection), self.wire)
 
     def gate(self, connection: Connection) -> LoginGate:
         """Return the gate of a connection's service."""

@@ -14,7 +14,7 @@ from dpone_provider.adapters.clickhouse.observation import Blind, Observer
 from dpone_provider.adapters.clickhouse.privileges import other_writers
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.tables import PublishJob
-from dpone_provider.domain.identity import Family, OccurrenceId, Relation, hex_id
+from dpone_provider.domain.identity import AttemptId, Family, OccurrenceId, Relation, SlotId, hex_id
 from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, refuse, unknown
 from dpone_provider.sql_files import load
 
@@ -94,6 +94,7 @@ class EnrolmentTables:
             "attempt_id": job.attempt_id,
             "occurrence_id": job.occurrence_id,
             "staged_name": job.staged.name,
+            "epoch": job.epoch,
         }
         self._add("add_journal", row, query_id=f"dpone-journal-{staged_uuid}")
 
@@ -104,6 +105,18 @@ class EnrolmentTables:
     def attempts_of(self, occurrence: OccurrenceId) -> tuple[str, ...]:
         """Return the attempts of an occurrence that ever staged here."""
         return tuple(row[0] for row in self._session.rows(_sql("attempts_of"), {"occurrence_id": occurrence}))
+
+    def highest_epochs(self) -> tuple[tuple[SlotId, int], ...]:
+        """Return the highest epoch of each slot that was ever staged here, in slot order."""
+        return tuple((SlotId(slot), int(epoch)) for slot, epoch in self._session.rows(_sql("highest_epochs")))
+
+    def attempts(self) -> tuple[AttemptId, ...]:
+        """Return every attempt that ever staged here, in order."""
+        return tuple(AttemptId(attempt) for (attempt,) in self._session.rows(_sql("attempts")))
+
+    def staged_names(self) -> tuple[tuple[AttemptId, str], ...]:
+        """Return every attempt that ever staged here with the name of its staged table."""
+        return tuple((AttemptId(attempt), name) for attempt, name in self._session.rows(_sql("staged_names")))
 
     def create(self) -> None:
         """Create the tables that are missing."""

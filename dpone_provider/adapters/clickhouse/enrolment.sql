@@ -24,7 +24,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 -- name: create_journal
 -- Every staged table that we ever meant to create, entered before it was. What carries one of these UUIDs is ours.
 CREATE TABLE IF NOT EXISTS $journal
-(staged_uuid UUID, slot_id String, attempt_id String, occurrence_id String, staged_name String)
+(staged_uuid UUID, slot_id String, attempt_id String, occurrence_id String, staged_name String, epoch UInt64)
 ENGINE = MergeTree ORDER BY staged_uuid
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 
@@ -50,7 +50,8 @@ SELECT max(sequence) FROM $mark
 -- name: add_journal
 -- Enter a staged table before it is created. The same row twice means the same.
 INSERT INTO $journal
-VALUES ({staged_uuid:UUID}, {slot_id:String}, {attempt_id:String}, {occurrence_id:String}, {staged_name:String})
+VALUES ({staged_uuid:UUID}, {slot_id:String}, {attempt_id:String}, {occurrence_id:String}, {staged_name:String},
+    {epoch:UInt64})
 
 -- name: journaled
 -- The UUIDs of the tables that stand in a database and were entered.
@@ -60,3 +61,15 @@ WHERE staged_uuid IN (SELECT uuid FROM system.tables WHERE database = {database:
 -- name: attempts_of
 -- The attempts of one occurrence that ever staged here.
 SELECT DISTINCT attempt_id FROM $journal WHERE occurrence_id = {occurrence_id:String} ORDER BY attempt_id
+
+-- name: highest_epochs
+-- Of every slot that was ever staged here.
+SELECT slot_id, max(epoch) FROM $journal GROUP BY slot_id ORDER BY slot_id
+
+-- name: attempts
+-- Every attempt that ever staged here.
+SELECT DISTINCT attempt_id FROM $journal ORDER BY attempt_id
+
+-- name: staged_names
+-- What each attempt's staged table is called.
+SELECT DISTINCT attempt_id, staged_name FROM $journal

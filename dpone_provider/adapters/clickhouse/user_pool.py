@@ -1,17 +1,23 @@
 """The gate of the lab's ClickHouse, whose users are static: ready-made logins, each handed out once.
 
+Which ones were handed out stands in a file beside the pool, entered before the name is told: a ledger that goes back
+forgets, and a password that was given once is never given again.
+
 What differs from ``sql_users``, and is said in every observation: nothing can stop a login from connecting again after
 it was closed, and its grant is on the whole staging database instead of its own staged table.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Never
+from typing import Final, Never, TextIO
 
 from dpone_provider.adapters.clickhouse.logins import Logins
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer
@@ -35,7 +41,7 @@ class UserPool:
 
 
 class UserPoolGate:
-    """``LoginGate`` that hands out the users of a pool. Which ones were used the ledger knows."""
+    """``LoginGate`` that hands out the users of a pool. Which were used the ledger knows, and the file beside it."""
 
     def __init__(self, server: ClickHouseServer, service_id: ServiceId, option: UserPool) -> None:
         """Act as the controller's user."""
@@ -51,9 +57,14 @@ class UserPoolGate:
         except DponeError as error:
             return error.failure if isinstance(error.failure, Refused) else self._used_up(0)
         start = int(attempt_id[:8], 16) % max(1, len(names))
-        free = [name for name in names[start:] + names[:start] if name not in used]
-        if not free:
-            return self._used_up(len(names))
+        with self._handing_out() as handed_out:
+            gone = set(used) | set(handed_out.read().split())
+            free = [name for name in names[start:] + names[:start] if name not in gone]
+            if not free:
+                return self._used_up(len(names))
+            handed_out.write(f"{free[0]}\n")
+            handed_out.flush()
+            os.fsync(handed_out.fileno())
         return Principal(service_id=self._service_id, name=free[0], sid=free[0])
 
     def create(self, principal: Principal, plan: GrantPlan, handle: object) -> Secret | Failed | Unknown:
@@ -97,8 +108,21 @@ class UserPoolGate:
         """Do nothing: the user stays, and is never handed out again."""
 
     def principals(self) -> tuple[str, ...] | Unknown:
-        """List every login with our tag: the whole pool."""
-        return self._logins.names()
+        """List every login that was ever handed out: the rest of the pool nobody knows the passwords of."""
+        found = self._logins.names()
+        if isinstance(found, Unknown):
+            return found
+        with self._handing_out() as handed_out:
+            gone = set(handed_out.read().split())
+        return tuple(name for name in found if name in gone)
+
+    @contextmanager
+    def _handing_out(self) -> Iterator[TextIO]:
+        """Hold the list of what was handed out, to read and to add to; nobody else does meanwhile."""
+        path = self._file.with_name(self._file.name + ".handed-out")
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "r+", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield held
 
     def _pool(self) -> dict[str, Secret]:
         """Read the pool anew each time: no password stays in memory for longer than it is needed.

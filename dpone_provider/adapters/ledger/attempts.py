@@ -42,7 +42,7 @@ class AttemptRows:
     def attempt(self, attempt_id: AttemptId, lock: Lock) -> Attempt | None:
         """Return the attempt with its slots."""
         row = self.session.row(sql.ATTEMPT_ROW[lock], id_attempt_id=attempt_id)
-        return None if row is None else self._with_slots([row])[0]
+        return None if row is None else self.with_slots([row])[0]
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Insert the attempt with its services and slots."""
@@ -70,7 +70,7 @@ class AttemptRows:
 
     def live_attempts(self, occurrence_id: OccurrenceId) -> tuple[Attempt, ...]:
         """Return the occurrence's live attempts, newest first."""
-        return self._with_slots(self.session.rows(sql.LIVE_OF, id_occurrence_id=occurrence_id))
+        return self.with_slots(self.session.rows(sql.LIVE_OF, id_occurrence_id=occurrence_id))
 
     def attempts(self, *, environment: str | None, unresolved_only: bool, limit: int) -> tuple[Attempt, ...]:
         """Return attempts, newest first."""
@@ -79,19 +79,19 @@ class AttemptRows:
         else:
             statement = sql.UNRESOLVED_OF if unresolved_only else sql.NEWEST_OF
             rows = self.session.rows(statement, id_environment=environment, at_most=limit)
-        return self._with_slots(rows)
+        return self.with_slots(rows)
 
     def tries_of(self, environment: str, task_key: str) -> tuple[Attempt, ...]:
         """Return the attempts of one task of one run, by try number."""
-        return self._with_slots(self.session.rows(sql.TRIES, id_environment=environment, id_task_key=task_key))
+        return self.with_slots(self.session.rows(sql.TRIES, id_environment=environment, id_task_key=task_key))
 
     def live_writers(self, slot_ids: Collection[SlotId]) -> tuple[Attempt, ...]:
         """Return the live attempts that write any of these slots."""
-        return self._with_slots(_distinct(self.session.rows_of(sql.LIVE_WRITERS, slot_ids)))
+        return self.with_slots(_distinct(self.session.rows_of(sql.LIVE_WRITERS, slot_ids)))
 
     def running_readers(self, slot_ids: Collection[SlotId]) -> tuple[Attempt, ...]:
         """Return the RUNNING attempts that read any of these slots."""
-        return self._with_slots(_distinct(self.session.rows_of(sql.RUNNING_READERS, slot_ids)))
+        return self.with_slots(_distinct(self.session.rows_of(sql.RUNNING_READERS, slot_ids)))
 
     def add_node_event(self, event: NodeEvent) -> None:
         """Enter a dbt node's start or end."""
@@ -116,7 +116,7 @@ class AttemptRows:
             for row in rows
         )
 
-    def _with_slots(self, rows: Sequence[Row[Any]]) -> tuple[Attempt, ...]:
+    def with_slots(self, rows: Sequence[Row[Any]]) -> tuple[Attempt, ...]:
         """Return the attempts of ``rows``, each with its services and slots, read in one more statement."""
         services: dict[str, list[ServiceId]] = defaultdict(list)
         writes: dict[str, list[tuple[SlotId, int]]] = defaultdict(list)

@@ -24,20 +24,22 @@ class GateRows:
     def gate(self, attempt_id: AttemptId, service_id: ServiceId, lock: Lock) -> Gate | None:
         """Return the attempt's gate on the service."""
         row = self.session.row(sql.GATE_ROW[lock], id_attempt_id=attempt_id, id_service_id=service_id)
-        return None if row is None else _gate(row)
+        return None if row is None else gate_of_row(row)
 
     def gates(self, attempt_id: AttemptId) -> tuple[Gate, ...]:
         """Return the attempt's gates by principal name."""
-        return tuple(_gate(row) for row in self.session.rows(sql.GATES_OF, id_attempt_id=attempt_id))
+        return tuple(gate_of_row(row) for row in self.session.rows(sql.GATES_OF, id_attempt_id=attempt_id))
 
     def principals_used(self, service_id: ServiceId) -> frozenset[str]:
-        """Return every principal name ever journaled on the service."""
-        return frozenset(row.principal_name for row in self.session.rows(sql.NAMES_USED, id_service_id=service_id))
+        """Return every principal name ever journaled on the service, and its strays."""
+        used = self.session.rows(sql.NAMES_USED, id_service_id=service_id)
+        strays = self.session.rows(sql.STRAY_NAMES, id_service_id=service_id)
+        return frozenset(row.principal_name for row in (*used, *strays))
 
     def gate_of_principal(self, service_id: ServiceId, name: str) -> Gate | None:
         """Return the gate that the principal's name belongs to."""
         row = self.session.row(sql.GATE_OF_PRINCIPAL, id_service_id=service_id, id_principal_name=name)
-        return None if row is None else _gate(row)
+        return None if row is None else gate_of_row(row)
 
     def add_gate(self, gate: Gate) -> None:
         """Insert a gate, JOURNALED or barred."""
@@ -116,7 +118,8 @@ class GateRows:
         return tuple(bytes(row.evidence) for row in self.session.rows(sql.EVIDENCE_OF, id_attempt_id=attempt_id))
 
 
-def _gate(row: Row[Any]) -> Gate:
+def gate_of_row(row: Row[Any]) -> Gate:
+    """Return the gate of a row of ``login_gate``."""
     return Gate(
         attempt_id=AttemptId(row.attempt_id),
         principal=Principal(service_id=ServiceId(row.service_id), name=row.principal_name, sid=row.sid),

@@ -13,10 +13,13 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool
 from dpone_provider.adapters.ledger.answers import answered, deadlock_until_deadline, unreachable
 from dpone_provider.adapters.ledger.connection import open_connection
 from dpone_provider.adapters.ledger.errors import Meaning, is_full, read_error
+from dpone_provider.adapters.ledger.opening import Admits
 from dpone_provider.adapters.ledger.run import Hook, Run, Script, Unopened, guard_lost
 from dpone_provider.adapters.ledger.tables import SCHEMA
+from dpone_provider.adapters.ledger.transaction import SqlTransaction
 from dpone_provider.adapters.ledger.waiting import STATEMENTS, Watch, bounded, in_words
 from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
+from dpone_provider.application.ports.readmission import AuthorityStanding
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.outcomes import Failure, Refused, StateChange, Unknown
@@ -55,6 +58,7 @@ class PostgresLedger:
         on_statement: Hook | None = None,
         pool: type[Pool] = QueuePool,
         sleeper_seconds: float = SLEEPER_SECONDS,
+        admits: Admits = Admits.NOBODY,
     ) -> None:
         """Connect to nothing yet. ``on_statement`` is called with each statement's name before it is sent;
         ``sleeper_seconds`` is how long a session has said nothing inside a transaction that ``end_sleepers`` ends."""
@@ -64,6 +68,8 @@ class PostgresLedger:
         self._schema = control_schema
         self._hook = on_statement or _no_hook
         self._sleeper_seconds = sleeper_seconds
+        self._admits = admits
+        self._views: dict[Admits, PostgresLedger] = {}
         # Renaming the schema costs every statement again, so it is asked for only where there is another name.
         renamed = {} if control_schema == SCHEMA else {"schema_translate_map": {SCHEMA: control_schema}}
         sized: dict[str, Any] = {"pool_size": POOLED, "max_overflow": -1} if pool is QueuePool else {}
@@ -79,19 +85,44 @@ class PostgresLedger:
 
     def afresh(self) -> PostgresLedger:
         """Return the same ledger with a new connection for every run."""
+        return self._like(self._admits, NullPool)
+
+    def regardless(self) -> PostgresLedger:
+        """Return the same ledger for reading only; see ``Ledger.regardless``."""
+        return self._view(Admits.LOOKING)
+
+    def readmitting(self) -> PostgresLedger:
+        """Return the same ledger for a readmission; see ``Ledger.readmitting``."""
+        return self._view(Admits.READMITTING)
+
+    def standing(self) -> AuthorityStanding | Refused | Unknown:
+        """Read how the authority stands; see ``Ledger.standing``."""
+        deadline = Deadline.after(self._clock, IDENTITY_SECONDS)
+        found = self.regardless().run("standing", lambda tx: cast("SqlTransaction", tx).standing(), deadline)
+        return cast("AuthorityStanding | Refused | Unknown", found)
+
+    def _view(self, admits: Admits) -> PostgresLedger:
+        if admits not in self._views:
+            self._views[admits] = self._like(admits, QueuePool)
+        return self._views[admits]
+
+    def _like(self, admits: Admits, pool: type[Pool]) -> PostgresLedger:
         return PostgresLedger(
             self.endpoint,
             self._credential,
             self._clock,
             control_schema=self._schema,
             on_statement=self._hook,
-            pool=NullPool,
+            pool=pool,
             sleeper_seconds=self._sleeper_seconds,
+            admits=admits,
         )
 
     def close(self) -> None:
         """Close the connections that are kept."""
         self._engine.dispose()
+        for view in self._views.values():
+            view.close()
 
     def run(
         self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
@@ -119,7 +150,7 @@ class PostgresLedger:
         return cast("Authority | Refused | Unknown", found)
 
     def _run(self, name: str, work: Callable[[Run], Result], deadline: Deadline) -> Result | Conflict | Failure:
-        script = Script(name=name, control_schema=self._schema, deadline=deadline, hook=self._hook)
+        script = Script(name=name, control_schema=self._schema, deadline=deadline, hook=self._hook, admits=self._admits)
         while True:
             try:
                 return self._once(script, work)

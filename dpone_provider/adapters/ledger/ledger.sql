@@ -9,8 +9,31 @@ SELECT set_config('lock_timeout', %(lock_timeout)s, true),
        a.incarnation,
        {schema}.observed_incarnation() AS observed,
        a.family,
-       (SELECT max(version) FROM {schema}.schema_version) AS version
+       (SELECT max(version) FROM {schema}.schema_version) AS version,
+       {schema}.observed_mark() AS mark,
+       (SELECT last_value FROM {schema}.ledger_sequence) AS sequence,
+       (SELECT o.kind || ' ' || o.readmission_id FROM {schema}.open_readmission() AS o) AS opened
 FROM {schema}.authority AS a
+
+-- name: read_only
+-- For whoever only looks, whether the ledger went back or not.
+SET TRANSACTION READ ONLY
+
+-- name: lock_authority
+-- Every other transaction has read this table in its first statement, and so keeps a shared lock of it until it ends:
+-- this waits for all of them, and lets none begin.
+LOCK TABLE {schema}.authority IN ACCESS EXCLUSIVE MODE
+
+-- name: standing
+-- How the authority stands now.
+SELECT a.authority_id::text AS authority_id, a.family, a.incarnation AS recorded,
+       {schema}.observed_incarnation() AS observed, {schema}.observed_mark() AS mark,
+       (SELECT last_value FROM {schema}.ledger_sequence) AS sequence
+FROM {schema}.authority AS a
+
+-- name: raise_sequence
+-- Above what targets have seen.
+SELECT {schema}.raise_sequence(%(at_least)s)
 
 -- name: set_timeouts
 -- Again before a later statement, when time has passed: one deadline covers the whole transaction.

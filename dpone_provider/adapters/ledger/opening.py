@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum, auto
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from psycopg import sql
 from sqlalchemy import Connection, Row
 
 from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.application.ports.readmission import READMIT, WENT_BACK
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.identity import Family, short
 from dpone_provider.domain.outcomes import Refused, refuse
@@ -49,12 +51,27 @@ def application_name(script: str, parameters: Mapping[str, object]) -> str:
     return named.encode("ascii", "replace")[:_NAME_BYTES].decode()
 
 
-def open_transaction(connection: Connection, control_schema: str, deadline: Deadline, name: str) -> Authority | Refused:
+class Admits(Enum):
+    """Who is let in by an authority that went back."""
+
+    NOBODY = auto()
+    """What every transaction is, but for those below."""
+    LOOKING = auto()
+    """Whoever only looks: the transaction is read-only."""
+    READMITTING = auto()
+    """The readmission itself."""
+
+
+def open_transaction(
+    connection: Connection, control_schema: str, deadline: Deadline, name: str, admits: Admits
+) -> Authority | Refused:
     """Set time-outs and name for this transaction, and compare the authority with the server that answers."""
+    if admits is Admits.LOOKING:
+        connection.exec_driver_sql(statement("read_only", control_schema))
     row = connection.exec_driver_sql(
         statement("open_transaction", control_schema), {**timeouts(deadline), "application_name": name}
     ).one()
-    return _authority(row, control_schema)
+    return _authority(row, control_schema, admits)
 
 
 def renew_timeouts(connection: Connection, control_schema: str, deadline: Deadline) -> None:
@@ -62,7 +79,7 @@ def renew_timeouts(connection: Connection, control_schema: str, deadline: Deadli
     connection.exec_driver_sql(statement("set_timeouts", control_schema), timeouts(deadline))
 
 
-def _authority(row: Row[Any], control_schema: str) -> Authority | Refused:
+def _authority(row: Row[Any], control_schema: str, admits: Admits) -> Authority | Refused:
     if row.version != VERSION:
         return refuse(
             "control_schema_version",
@@ -71,12 +88,23 @@ def _authority(row: Row[Any], control_schema: str) -> Authority | Refused:
             allowed=f"version {VERSION}",
             next_command="install the version of dpone that the control schema belongs to (its schema_version)",
         )
-    if row.incarnation != row.observed:
+    back = _went_back(row) if admits is Admits.NOBODY else None
+    if back is not None:
+        found, allowed = back
         return refuse(
-            "authority_went_back",
-            f"control authority {row.authority_id}",
-            found=f"incarnation {row.observed} (cluster/database/timeline)",
-            allowed=f"incarnation {row.incarnation}, in which it was installed or readmitted",
-            next_command="stop what writes there; a clone is never put to use (docs: how-to-recover)",
+            WENT_BACK, f"control authority {row.authority_id}", found=found, allowed=allowed, next_command=READMIT
         )
     return Authority(authority_id=row.authority_id, incarnation=row.incarnation, family=Family(row.family))
+
+
+def _went_back(row: Row[Any]) -> tuple[str, str] | None:
+    """Return what was found and what is allowed, if the authority shows by itself that it went back."""
+    if row.opened is not None:
+        return f"a {row.opened} that has begun and not ended", "a readmission that was carried out to its end"
+    if row.incarnation != row.observed:
+        found = f"incarnation {row.observed} (cluster/database/timeline)"
+        return found, f"incarnation {row.incarnation}, in which it was installed or readmitted"
+    if row.mark > row.sequence:
+        found = f"sequence {row.sequence} under a target that shares its database and has seen {row.mark}"
+        return found, "a ledger at least as new as its targets"
+    return None

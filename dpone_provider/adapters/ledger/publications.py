@@ -22,12 +22,12 @@ class PublicationRows:
     def publication(self, attempt_id: AttemptId, lock: Lock) -> Publication | None:
         """Return the attempt's publication."""
         row = self.session.row(sql.PUBLICATION_ROW[lock], id_attempt_id=attempt_id)
-        return None if row is None else _publication(row)
+        return None if row is None else publication_of_row(row)
 
     def unresolved_publication(self, slot_id: SlotId) -> Publication | None:
         """Return the publication of the slot that is not settled."""
         row = self.session.row(sql.UNRESOLVED, id_slot_id=slot_id)
-        return None if row is None else _publication(row)
+        return None if row is None else publication_of_row(row)
 
     def add_publication(self, publication: Publication) -> None:
         """Insert an INTENDED publication."""
@@ -62,7 +62,8 @@ class PublicationRows:
         )
 
 
-def _publication(row: Row[Any]) -> Publication:
+def publication_of_row(row: Row[Any]) -> Publication:
+    """Return the publication of a row of ``publication``."""
     return Publication(
         attempt_id=AttemptId(row.attempt_id),
         slot_id=SlotId(row.slot_id),

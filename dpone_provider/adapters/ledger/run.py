@@ -10,7 +10,13 @@ import psycopg
 from psycopg import pq
 from sqlalchemy import Connection
 
-from dpone_provider.adapters.ledger.opening import RENEW_AFTER, application_name, open_transaction, renew_timeouts
+from dpone_provider.adapters.ledger.opening import (
+    RENEW_AFTER,
+    Admits,
+    application_name,
+    open_transaction,
+    renew_timeouts,
+)
 from dpone_provider.adapters.ledger.session import Parameters, Session
 from dpone_provider.adapters.ledger.transaction import SqlTransaction
 from dpone_provider.application.ports.ledger import Authority, GuardLost, LedgerTransaction
@@ -29,6 +35,7 @@ class Script:
     control_schema: str
     deadline: Deadline
     hook: Hook
+    admits: Admits = Admits.NOBODY
 
 
 class Unopened(Exception):
@@ -59,7 +66,7 @@ class Run:
             DponeError: the body left the transaction in an error that it did not report.
         """
         session = Session(self._connection, self._before)
-        result = body(cast(LedgerTransaction, SqlTransaction(session)))
+        result = body(cast(LedgerTransaction, SqlTransaction(session, self._script.control_schema)))
         if isinstance(result, type_of_failure):
             self._connection.rollback()
             return cast(Failure, result)
@@ -98,7 +105,7 @@ class Run:
         deadline = self._script.deadline
         self._timeouts_set = deadline.remaining()
         name = application_name(self._script.name, parameters)
-        found = open_transaction(self._connection, self._script.control_schema, deadline, name)
+        found = open_transaction(self._connection, self._script.control_schema, deadline, name, self._script.admits)
         if isinstance(found, Refused):
             raise Unopened(found)
         self._opened = found

@@ -79,6 +79,12 @@ class Session:
         if self._guarded and met != len(rows):
             raise GuardLost(f"{statement.name}: {met} of {len(rows)} rows are as they were read")
 
+    def driver(self, name: str, text: str, parameters: Parameters) -> CursorResult[Any]:
+        """Send what Core does not say, in the driver's own parameter style."""
+        self.flush()
+        self._before(name, parameters)
+        return self.connection.exec_driver_sql(text, dict(parameters))
+
     def _gather(self, statement: Statement, rows: Sequence[Parameters], *, guarded: bool) -> None:
         if statement is not self._statement:
             self.flush()

@@ -68,6 +68,16 @@ class SlotRows:
         rows = self.session.rows(sql.REGISTERED, id_incarnation_id=incarnation_id)
         return tuple(Relation(row.schema_name, row.relation_name) for row in rows)
 
+    def registered_before(self, incarnation: Incarnation) -> tuple[Relation, ...]:
+        """Return the relation classes of the database's other lives."""
+        rows = self.session.rows(
+            sql.REGISTERED_BEFORE,
+            id_incarnation_id=incarnation.incarnation_id,
+            id_service_id=incarnation.service.service_id,
+            id_database_name=incarnation.database,
+        )
+        return tuple(Relation(row.schema_name, row.relation_name) for row in rows)
+
     def add_slot(self, slot: Slot) -> None:
         """Insert a slot that nobody owns."""
         values = {

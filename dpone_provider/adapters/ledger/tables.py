@@ -64,6 +64,62 @@ AUTHORITY = Table(
     _must("family", WORD),
 )
 
+READMISSION = Table(
+    "readmission",
+    METADATA,
+    _key("readmission_id", UUID_TEXT),
+    _must("kind", WORD),
+    _must("authority_id", UUID_TEXT),
+    _must("from_incarnation", WORD),
+    _must("incarnation", WORD),
+    _must("because", LONG_TEXT),
+    _must("by", NAME),
+    _numbered("ledger_sequence", primary_key=False),
+    _now("began_at"),
+)
+
+READMISSION_END = Table("readmission_end", METADATA, _key("readmission_id", UUID_TEXT), _now("ended_at"))
+
+BURIAL = Table(
+    "burial",
+    METADATA,
+    _key("service_id", UUID_TEXT),
+    _must("because", LONG_TEXT),
+    _must("by", NAME),
+    _numbered("ledger_sequence", primary_key=False),
+    _now("buried_at"),
+)
+
+EPOCH_FLOOR = Table(
+    "epoch_floor",
+    METADATA,
+    _key("slot_id", HexId()),
+    _key("readmission_id", UUID_TEXT),
+    _key("epoch", BigInteger()),
+)
+
+GENERATION_FLOOR = Table(
+    "generation_floor",
+    METADATA,
+    _key("environment", NAME),
+    _key("readmission_id", UUID_TEXT),
+    _key("generation", BigInteger()),
+)
+
+SPENT_ATTEMPT = Table("spent_attempt", METADATA, _key("attempt_id", HexId()), _must("readmission_id", UUID_TEXT))
+
+STRAY_GATE = Table(
+    "stray_gate",
+    METADATA,
+    _key("service_id", UUID_TEXT),
+    _key("principal_name", WORD),
+    _must("readmission_id", UUID_TEXT),
+    _numbered("closed_sequence", primary_key=False),
+    _must("evidence_digest", DIGEST),
+    _must("evidence", DOCUMENT),
+    _now("closed_at"),
+)
+
 ENVIRONMENT = Table(
     "environment",
     METADATA,

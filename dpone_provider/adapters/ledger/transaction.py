@@ -6,16 +6,18 @@ from dpone_provider.adapters.ledger.attempts import AttemptRows
 from dpone_provider.adapters.ledger.gates import GateRows
 from dpone_provider.adapters.ledger.occurrences import OccurrenceRows
 from dpone_provider.adapters.ledger.publications import PublicationRows
+from dpone_provider.adapters.ledger.readmission import ReadmissionRows
 from dpone_provider.adapters.ledger.session import Session
 from dpone_provider.adapters.ledger.slots import SlotRows
 
 
-class SqlTransaction(OccurrenceRows, SlotRows, AttemptRows, GateRows, PublicationRows):
+class SqlTransaction(OccurrenceRows, SlotRows, ReadmissionRows, AttemptRows, GateRows, PublicationRows):
     """Implements ``LedgerTransaction`` over SQLAlchemy Core."""
 
-    def __init__(self, session: Session) -> None:
-        """Speak through ``session``."""
+    def __init__(self, session: Session, control_schema: str) -> None:
+        """Speak through ``session`` about the tables of ``control_schema``."""
         self.session = session
+        self.control_schema = control_schema
 
     @property
     def handle(self) -> object:

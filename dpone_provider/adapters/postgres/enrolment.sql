@@ -29,7 +29,10 @@ FROM (VALUES
     ('SELECT', 'dpone_receipt.receipt', coalesce(has_table_privilege(to_regclass('dpone_receipt.receipt'), 'SELECT'), false)),
     ('USAGE', 'the managed schemas', (SELECT coalesce(bool_and(has_schema_privilege(schema_oid, 'USAGE')), true)
         FROM dpone_gate.managed_schema WHERE EXISTS (SELECT FROM pg_namespace WHERE oid = schema_oid))),
-    ('UPDATE (mark)', 'dpone_gate.enrolment', has_column_privilege('dpone_gate.enrolment', 'mark', 'UPDATE'))
+    ('UPDATE (mark, authority_id, authority_incarnation)', 'dpone_gate.enrolment',
+        has_column_privilege('dpone_gate.enrolment', 'mark', 'UPDATE')
+        AND has_column_privilege('dpone_gate.enrolment', 'authority_id', 'UPDATE')
+        AND has_column_privilege('dpone_gate.enrolment', 'authority_incarnation', 'UPDATE'))
 ) AS asked (right_, object, granted) WHERE NOT asked.granted
 UNION ALL
 SELECT 'role ' || current_user || ' may not hand out ' || writer_role

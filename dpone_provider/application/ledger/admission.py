@@ -133,6 +133,7 @@ def _decide(
         newest_try=max((one.binding.airflow.try_number for one in tries), default=None),
         live_writers=writers,
         running_readers=readers,
+        spent=tx.spent(new.attempt_id),
     )
     if isinstance(decided, Refused):
         return _busy_if_time_can_help(decided, new, writers, readers)

@@ -25,7 +25,8 @@ def journal(tx: LedgerTransaction, attempt_id: AttemptId, principal: Principal) 
     if stopped is not None:
         return stopped
     existing = tx.gate(attempt_id, principal.service_id, Lock.NONE)
-    decided = gates.journal(attempt_id, principal, existing=existing)
+    burial = tx.burial(principal.service_id)
+    decided = gates.journal(attempt_id, principal, existing=existing, burial=burial)
     if isinstance(decided, Gate):
         tx.add_gate(decided)
     return decided

@@ -12,6 +12,7 @@ from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import Incarnation, OccurrenceId, Relation, SlotId
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
+from dpone_provider.domain.readmission import require_unburied
 from dpone_provider.domain.slot import Slot
 
 
@@ -98,13 +99,14 @@ def prepare(tx: LedgerTransaction, occurrence_id: OccurrenceId, write_receipt: R
     done = prepared_already(tx, occurrence)
     if done is not None:
         return done
+    generation = max(environment.generation, tx.generation_floor(environment.name)) + 1
     predecessor = locked[peeked.predecessor_id] if peeked.predecessor_id is not None else None
     decided = occurrences.prepare(
         occurrence,
         predecessor=predecessor,
         holder=environment.holder_id,
         live=len(tx.live_attempts(predecessor.occurrence_id)) if predecessor else 0,
-        generation=environment.generation + 1,
+        generation=generation,
     )
     if isinstance(decided, Refused):
         return decided
@@ -113,9 +115,7 @@ def prepare(tx: LedgerTransaction, occurrence_id: OccurrenceId, write_receipt: R
         return epochs
     if predecessor is not None and predecessor.state is OccurrenceState.RETIRING:
         tx.move_occurrence(predecessor, replace(predecessor, state=OccurrenceState.RETIRED))
-    tx.move_environment(
-        environment, replace(environment, holder_id=occurrence_id, generation=environment.generation + 1)
-    )
+    tx.move_environment(environment, replace(environment, holder_id=occurrence_id, generation=generation))
     tx.move_occurrence(occurrence, decided)
     receipt = write_receipt(decided, epochs)
     tx.add_receipt(occurrence_id, receipt, epochs)
@@ -196,6 +196,10 @@ def _unknown(tx: LedgerTransaction, occurrence_id: OccurrenceId) -> int:
 
 def _register(tx: LedgerTransaction, database: ObservedIncarnation) -> Refused | None:
     incarnation_id = database.incarnation.incarnation_id
+    service = database.incarnation.service
+    buried = require_unburied(f"database {database.incarnation.database}", tx.burial(service.service_id))
+    if buried is not None:
+        return buried
     tx.add_incarnation(database.incarnation)
     tx.incarnation(incarnation_id, Lock.EXCLUSIVE)
     registered = set(tx.registered(incarnation_id))
@@ -227,6 +231,7 @@ def _move_slots(
 ) -> tuple[tuple[SlotId, int], ...] | Refused:
     claims = {claim.slot_id: claim for claim in tx.claims_of(occurrence.occurrence_id)}
     owned = set(tx.slots_owned_by(predecessor.occurrence_id)) if predecessor else set()
+    floors = tx.epoch_floors(claims)
     epochs: list[tuple[SlotId, int]] = []
     for slot in tx.slots(set(claims) | owned, Lock.EXCLUSIVE):
         if slot.slot_id in claims:
@@ -235,6 +240,7 @@ def _move_slots(
                 by=occurrence.occurrence_id,
                 predecessor=occurrence.predecessor_id,
                 existing=claims[slot.slot_id],
+                floor=floors.get(slot.slot_id, 0),
             )
         else:
             moved = slots.release(slot, by=OccurrenceId(str(occurrence.predecessor_id)))

@@ -18,6 +18,7 @@ from dpone_provider.application.ports.ledger import (
     Ledger,
     LedgerTransaction,
 )
+from dpone_provider.application.ports.readmission import AuthorityStanding
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.outcomes import Busy, Failed, Refused, Unknown
 
@@ -60,3 +61,15 @@ class UnblockingLedger:
     def authority(self) -> Authority | Refused | Unknown:
         """Read the authority's identity."""
         return self.ledger.authority()
+
+    def standing(self) -> AuthorityStanding | Refused | Unknown:
+        """Read how the authority stands."""
+        return self.ledger.standing()
+
+    def regardless(self) -> Ledger:
+        """Return the ledger for reading only: it waits for nobody."""
+        return self.ledger.regardless()
+
+    def readmitting(self) -> UnblockingLedger:
+        """Return the same for a readmission."""
+        return UnblockingLedger(ledger=self.ledger.readmitting(), told=self.told, patience=self.patience)

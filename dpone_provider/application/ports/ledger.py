@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from dpone_provider.application.ports.readmission import AuthorityStanding, ReadmissionRows
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.attempt import Attempt, Proof
 from dpone_provider.domain.gate import Gate
@@ -111,7 +112,7 @@ class GuardLost(Exception):
     """A guarded write found other rows than the script had read and locked: a bug, or a hand. Rolls back."""
 
 
-class LedgerTransaction(Protocol):
+class LedgerTransaction(ReadmissionRows, Protocol):
     """One open transaction. Every ``move_*`` is an UPDATE guarded by the whole ``before`` state.
 
     ``GuardLost`` is raised when a guarded write meets zero rows; a constraint of the database raises ``Conflict`` (see
@@ -157,6 +158,9 @@ class LedgerTransaction(Protocol):
     def incarnation(self, incarnation_id: IncarnationId, lock: Lock) -> Incarnation | None: ...
     def registered(self, incarnation_id: IncarnationId) -> tuple[Relation, ...]:
         """Return every relation class registered in the incarnation."""
+
+    def registered_before(self, incarnation: Incarnation) -> tuple[Relation, ...]:
+        """Return every relation class registered in another life of the same database of the same service."""
 
     def add_slot(self, slot: Slot) -> None: ...
     def slots(self, ids: Collection[SlotId], lock: Lock) -> tuple[Slot, ...]:
@@ -204,7 +208,7 @@ class LedgerTransaction(Protocol):
         """Return the gates of an attempt by principal name, unlocked."""
 
     def principals_used(self, service_id: ServiceId) -> frozenset[str]:
-        """Return every principal name ever journaled on the service."""
+        """Return every principal name ever journaled on the service, strays of a lost ledger among them."""
 
     def gate_of_principal(self, service_id: ServiceId, name: str) -> Gate | None: ...
     def add_gate(self, gate: Gate) -> None: ...
@@ -267,6 +271,20 @@ class Ledger(Protocol):
 
     def authority(self) -> Authority | Refused | Unknown:
         """Read the authority's identity; Refused when the control schema is missing or of another version."""
+
+    def standing(self) -> AuthorityStanding | Refused | Unknown:
+        """Read how the authority stands, whether it went back or not; Refused as ``authority``, but for that."""
+
+    def regardless(self) -> Ledger:
+        """Return the same ledger for reading only, whether the authority went back or not. What writes fails."""
+        ...
+
+    def readmitting(self) -> Ledger:
+        """Return the same ledger for a readmission: it lets in what an authority that went back refuses.
+
+        For ``application.readmission`` alone.
+        """
+        ...
 
 
 def principals(gates: Sequence[Gate]) -> tuple[Principal, ...]:

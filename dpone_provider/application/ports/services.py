@@ -7,6 +7,7 @@ from typing import Protocol
 from dpone_provider.application.ports.catalog import PhysicalCatalog
 from dpone_provider.application.ports.gate import LoginGate
 from dpone_provider.application.ports.tables import TablePublisher, TableReader
+from dpone_provider.application.ports.witness import TargetWitness
 from dpone_provider.documents.connection_registry import Connection
 
 
@@ -19,6 +20,9 @@ class Services(Protocol):
     def catalog(self, connection: Connection) -> PhysicalCatalog:
         """Return the catalog of the connection's database, through the controller's login, or the reader's for a
         source that has no controller."""
+
+    def witness(self, connection: Connection) -> TargetWitness:
+        """Return what asks the connection's database which authority it obeys, through the controller's login."""
 
     def gate(self, connection: Connection) -> LoginGate:
         """Return the hand on the logins of the connection's service."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -21,3 +21,8 @@ class TestPostgresLedger(LedgerSuite):
         ledger = installed_ledger.ledger()
         yield ledger
         ledger.close()
+
+    @pytest.fixture
+    def go_back(self, installed_ledger: InstalledLedger) -> Callable[[], None]:
+        """Put its database into another incarnation, as far as its own row knows."""
+        return installed_ledger.go_back

@@ -98,6 +98,11 @@ BACKWARDS = [
     ("UPDATE publication SET rows = 3", "publication_edge"),
     ("UPDATE publication SET state = 'DISPATCHED', rows = 3", "counted_when_staged"),
     ("UPDATE publication SET state = 'PUBLISHED'", "publication_edge"),
+    ("UPDATE authority SET incarnation = '1/2/00000003'", "readmission_is_open"),
+    ("UPDATE authority SET family = 'production'", "ledger_is_kept"),
+    ("UPDATE publication SET state = 'UNKNOWN'", "doubted_by_judgement"),
+    ("UPDATE burial SET because = 'another'", "ledger_is_kept"),
+    ("DELETE FROM readmission", "ledger_is_kept"),
     ("DELETE FROM slot_claim", None),
 ]
 
@@ -120,6 +125,19 @@ def test_a_standing_claim_cannot_be_deleted(scene: Scene, installed_ledger: Inst
 
 
 BORN = [
+    (
+        "INSERT INTO readmission (readmission_id, kind, authority_id, from_incarnation, incarnation, because, by)"
+        f" VALUES ('{uuid_of('made up')}', 'readmit', '{uuid_of('made up')}', '1/2/3', '1/2/4', 'so', 'me')",
+        "readmission_as_observed",
+    ),
+    (f"INSERT INTO readmission_end VALUES ('{uuid_of('made up')}')", "readmission_is_open"),
+    (f"INSERT INTO epoch_floor VALUES ('{HEX}', '{uuid_of('made up')}', 9)", "readmission_is_open"),
+    (f"INSERT INTO generation_floor VALUES ('prod', '{uuid_of('made up')}', 9)", "readmission_is_open"),
+    (f"INSERT INTO spent_attempt VALUES ('{HEX}', '{uuid_of('made up')}')", "readmission_is_open"),
+    (
+        f"INSERT INTO burial (service_id, because, by) VALUES ('{uuid_of('made up')}', '', 'me')",
+        "burial_has_a_reason",
+    ),
     (f"INSERT INTO environment VALUES ('new', '{uuid_of('first')}', 1)", "environment_begins_empty"),
     ("INSERT INTO environment VALUES ('new', NULL, 1)", "environment_begins_empty"),
     ("INSERT INTO environment VALUES ('', NULL, 0)", "environment_named"),

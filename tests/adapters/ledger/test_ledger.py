@@ -522,7 +522,7 @@ def test_a_clone_is_another_incarnation(installed_ledger: InstalledLedger) -> No
             server.execute(f"DROP DATABASE {name}_clone WITH (FORCE)")
     assert isinstance(outcome, Refused)
     assert outcome.problem.reason == "authority_went_back"
-    assert "a clone is never put to use" in outcome.problem.next_command
+    assert "dpone control forget" in outcome.problem.next_command
 
 
 # ── hooks and names ─────────────────────────────────────────────────────────────────────────────────────────────────

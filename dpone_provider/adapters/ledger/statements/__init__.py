@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from dpone_provider.adapters.ledger.locks import Statement
-from dpone_provider.adapters.ledger.statements import attempts, gates, occurrences, publications, slots
+from dpone_provider.adapters.ledger.statements import attempts, gates, occurrences, publications, readmission, slots
 
-MODULES: tuple[ModuleType, ...] = (occurrences, slots, attempts, gates, publications)
+MODULES: tuple[ModuleType, ...] = (occurrences, slots, attempts, gates, publications, readmission)
 
 
 def every() -> Iterator[Statement]:

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from dpone_provider.adapters.ledger.locks import lockable, read
 from dpone_provider.adapters.ledger.statements.build import add, among, is_id, move
-from dpone_provider.adapters.ledger.tables import ATTEMPT_PROOF, ATTEMPT_PROOF_GATE, LOGIN_GATE
+from dpone_provider.adapters.ledger.tables import ATTEMPT_PROOF, ATTEMPT_PROOF_GATE, LOGIN_GATE, STRAY_GATE
 
 GATE_ROW = lockable(
     "read gate",
@@ -24,6 +24,7 @@ GATE_OF_PRINCIPAL = read(
     "read gate of principal",
     select(LOGIN_GATE).where(is_id(LOGIN_GATE.c.service_id), is_id(LOGIN_GATE.c.principal_name)),
 )
+STRAY_NAMES = read("read strays", select(STRAY_GATE.c.principal_name).where(is_id(STRAY_GATE.c.service_id)))
 ADD_GATE = add(LOGIN_GATE)
 MOVE_GATE = move(
     LOGIN_GATE,

@@ -1,0 +1,104 @@
+"""`TargetWitness` of one PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from dpone_provider.adapters.postgres.enrolment import STATEMENTS as ENROLMENT
+from dpone_provider.adapters.postgres.errors import ERRORS, unreadable
+from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.application.ports.witness import Allegiance, Traces
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.identity import AttemptId, ServiceId, SlotId
+from dpone_provider.domain.outcomes import Refused, Unknown, refuse
+from dpone_provider.sql_files import load
+
+Result = TypeVar("Result")
+STATEMENTS: Final = load(Path(__file__).with_name("witness.sql"))
+CALL_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresWitness:
+    """Reads through the controller's login."""
+
+    endpoint: Endpoint
+    credential: Credential
+
+    def allegiance(self) -> Allegiance | Refused | Unknown:
+        """Read the marker."""
+        return self._ask("allegiance", self._allegiance)
+
+    def traces(self) -> Traces | Unknown:
+        """Read every receipt."""
+        return self._ask("traces", _traces)
+
+    def drop_staged(self, attempts: Collection[AttemptId]) -> tuple[str, ...]:
+        """Drop nothing: what a login staged becomes visible inside a fenced transaction only."""
+        return ()
+
+    def obey(self, authority_id: str, incarnation: str, sequence: int) -> Refused | Unknown | None:
+        """Name the authority; the database's own trigger compares it with the ledger beside it."""
+        standing = self.allegiance()
+        if not isinstance(standing, Allegiance):
+            return standing
+        if standing.copied_from is not None:
+            return _copied(standing)
+        named = {"authority_id": authority_id, "incarnation": incarnation, "mark": sequence}
+        done = self._ask("obey", lambda own: own.run(STATEMENTS["obey"], named))
+        return done if isinstance(done, Unknown) else None
+
+    def _ask(self, purpose: str, question: Callable[[Session], Result]) -> Result | Unknown:
+        try:
+            with (
+                session(
+                    self.endpoint, self.credential, purpose=f"dpone witness: {purpose}", seconds=CALL_SECONDS
+                ) as own,
+                own.transaction(),
+            ):
+                return question(own)
+        except ERRORS as error:
+            return unreadable(error, f"{purpose} of {self.endpoint}")
+
+    def _allegiance(self, own: Session) -> Allegiance | Refused:
+        system_identifier, database_oid, database, enrolled = own.row(ENROLMENT["identity"])
+        if not enrolled:
+            return refuse(
+                "not_enrolled",
+                f"database {self.endpoint.database}",
+                found="no marker",
+                allowed="an enrolled database",
+                next_command="have an administrator run sql/postgres/020 to 040 in it",
+            )
+        service_id, pinned_system, _, pinned_database, authority_id, incarnation, _, mark, _ = own.row(
+            ENROLMENT["marker"]
+        )
+        same = (pinned_system, pinned_database) == (system_identifier, database_oid)
+        return Allegiance(
+            service_id=ServiceId(service_id),
+            database=database,
+            authority_id=authority_id,
+            authority_incarnation=incarnation,
+            mark=mark,
+            copied_from=None if same else f"cluster {pinned_system}, database {pinned_database}",
+        )
+
+
+def _traces(own: Session) -> Traces:
+    return Traces(
+        epochs=tuple((SlotId(slot), epoch) for slot, epoch in own.rows(STATEMENTS["highest_epochs"])),
+        attempts=tuple(AttemptId(attempt) for (attempt,) in own.rows(STATEMENTS["attempts"])),
+    )
+
+
+def _copied(standing: Allegiance) -> Refused:
+    return refuse(
+        "enrolled_elsewhere",
+        f"database {standing.database}",
+        found=f"the marker of {standing.copied_from}",
+        allowed="a marker that was made in this database",
+        next_command="have an administrator run sql/postgres/060_adopt_copy.sql in it, then pin it and build anew",
+    )
