@@ -87,6 +87,84 @@ CREATE TABLE dpone_control.authority (
     CONSTRAINT authority_family CHECK (family IN ('production', 'nonproduction'))
 );
 
+-- How an authority that went back is put to use again, and how a clone gives up what it was copied from. The newest one
+-- without an end is open: while it is, no other transaction of the ledger is let in.
+CREATE TABLE dpone_control.readmission (
+    readmission_id   uniqueidentifier NOT NULL CONSTRAINT readmission_pkey PRIMARY KEY,
+    kind             varchar(60)      NOT NULL,
+    authority_id     uniqueidentifier NOT NULL,
+    from_incarnation varchar(200)     NOT NULL,
+    incarnation      varchar(200)     NOT NULL,
+    because          nvarchar(max)    NOT NULL,
+    [by]             nvarchar(450)    NOT NULL,
+    ledger_sequence  bigint           NOT NULL CONSTRAINT readmission_next_sequence DEFAULT NEXT VALUE FOR dpone_control.ledger_sequence
+        CONSTRAINT readmission_ledger_sequence UNIQUE,
+    began_at         datetimeoffset   NOT NULL CONSTRAINT readmission_began_at DEFAULT SYSDATETIMEOFFSET(),
+    CONSTRAINT readmission_kind CHECK (kind IN ('readmit', 'forget')),
+    CONSTRAINT readmission_has_a_reason CHECK (because <> N'')
+);
+
+-- That a readmission was carried out to its end.
+CREATE TABLE dpone_control.readmission_end (
+    readmission_id uniqueidentifier NOT NULL CONSTRAINT readmission_end_pkey PRIMARY KEY
+        CONSTRAINT readmission_end_fkey REFERENCES dpone_control.readmission (readmission_id),
+    ended_at       datetimeoffset   NOT NULL CONSTRAINT readmission_end_ended_at DEFAULT SYSDATETIMEOFFSET()
+);
+
+-- A service that is lost for good, or that a clone has forgotten: never enrolled, admitted to or issued on again.
+CREATE TABLE dpone_control.burial (
+    service_id      uniqueidentifier NOT NULL CONSTRAINT burial_pkey PRIMARY KEY,
+    because         nvarchar(max)    NOT NULL,
+    [by]            nvarchar(450)    NOT NULL,
+    ledger_sequence bigint           NOT NULL CONSTRAINT burial_next_sequence DEFAULT NEXT VALUE FOR dpone_control.ledger_sequence,
+    buried_at       datetimeoffset   NOT NULL CONSTRAINT burial_buried_at DEFAULT SYSDATETIMEOFFSET(),
+    CONSTRAINT burial_has_a_reason CHECK (because <> N'')
+);
+
+-- The highest epochs that targets showed beyond what the ledger knew: what is registered later begins above them.
+CREATE TABLE dpone_control.epoch_floor (
+    slot_id        binary(32)       NOT NULL,
+    readmission_id uniqueidentifier NOT NULL
+        CONSTRAINT epoch_floor_readmission_fkey REFERENCES dpone_control.readmission (readmission_id),
+    epoch          bigint           NOT NULL,
+    CONSTRAINT epoch_floor_pkey PRIMARY KEY (slot_id, readmission_id, epoch),
+    CONSTRAINT epoch_floor_counts CHECK (epoch > 0)
+);
+
+-- The highest generations that pointers showed, likewise.
+CREATE TABLE dpone_control.generation_floor (
+    environment    nvarchar(450)    NOT NULL,
+    readmission_id uniqueidentifier NOT NULL
+        CONSTRAINT generation_floor_readmission_fkey REFERENCES dpone_control.readmission (readmission_id),
+    generation     bigint           NOT NULL,
+    CONSTRAINT generation_floor_pkey PRIMARY KEY NONCLUSTERED (environment, readmission_id, generation),
+    CONSTRAINT generation_floor_counts CHECK (generation > 0)
+);
+
+-- Attempts that a target knows and the ledger does not: none of these ids is ever admitted (I4).
+CREATE TABLE dpone_control.spent_attempt (
+    attempt_id     binary(32)       NOT NULL CONSTRAINT spent_attempt_pkey PRIMARY KEY,
+    readmission_id uniqueidentifier NOT NULL
+        CONSTRAINT spent_attempt_readmission_fkey REFERENCES dpone_control.readmission (readmission_id)
+);
+
+-- Logins with our tag that a service knows and the ledger does not: CLOSED like any other gate (I8), never used again.
+CREATE TABLE dpone_control.stray_gate (
+    service_id      uniqueidentifier NOT NULL,
+    principal_name  varchar(60)      NOT NULL,
+    readmission_id  uniqueidentifier NOT NULL
+        CONSTRAINT stray_gate_readmission_fkey REFERENCES dpone_control.readmission (readmission_id),
+    closed_sequence bigint           NOT NULL CONSTRAINT stray_gate_next_sequence DEFAULT NEXT VALUE FOR dpone_control.ledger_sequence,
+    evidence_digest varchar(71)      NOT NULL,
+    evidence        varbinary(max)   NOT NULL,
+    closed_at       datetimeoffset   NOT NULL CONSTRAINT stray_gate_closed_at DEFAULT SYSDATETIMEOFFSET(),
+    CONSTRAINT stray_gate_pkey PRIMARY KEY (service_id, principal_name),
+    CONSTRAINT stray_gate_digests CHECK (evidence_digest LIKE 'sha256:' + REPLICATE('[0-9a-f]', 64)),
+    CONSTRAINT stray_gate_has_our_tag CHECK (principal_name LIKE 'dpone[_]v3[_]%'),
+    CONSTRAINT stray_gate_evidence CHECK (
+        evidence_digest = 'sha256:' + LOWER(CONVERT(char(64), HASHBYTES('SHA2_256', evidence), 2)))
+);
+
 -- === Environments and occurrences ===
 
 -- One row per environment: who holds it, and how often it has changed hands.
@@ -470,7 +548,18 @@ CREATE TABLE dpone_control.no_truncate (
     principal_name   varchar(60)      NULL,
     ledger_sequence  bigint           NULL,
     position         int              NULL,
+    readmission_id   uniqueidentifier NULL CONSTRAINT keep_readmission_end REFERENCES dpone_control.readmission_end (readmission_id),
+    buried_id        uniqueidentifier NULL CONSTRAINT keep_burial REFERENCES dpone_control.burial (service_id),
+    spent_id         binary(32)       NULL CONSTRAINT keep_spent_attempt REFERENCES dpone_control.spent_attempt (attempt_id),
+    environment      nvarchar(450)    NULL,
+    floor            bigint           NULL,
     CONSTRAINT always_empty CHECK (1 = 0),
+    CONSTRAINT keep_epoch_floor FOREIGN KEY (slot_id, readmission_id, floor)
+        REFERENCES dpone_control.epoch_floor (slot_id, readmission_id, epoch),
+    CONSTRAINT keep_generation_floor FOREIGN KEY (environment, readmission_id, floor)
+        REFERENCES dpone_control.generation_floor (environment, readmission_id, generation),
+    CONSTRAINT keep_stray_gate FOREIGN KEY (service_id, principal_name)
+        REFERENCES dpone_control.stray_gate (service_id, principal_name),
     CONSTRAINT keep_workload_service FOREIGN KEY (occurrence_id, workload_id, service_id)
         REFERENCES dpone_control.workload_service (occurrence_id, workload_id, service_id),
     CONSTRAINT keep_workload_slot FOREIGN KEY (occurrence_id, workload_id, slot_id)

@@ -68,6 +68,15 @@ FROM (VALUES
 ) AS e (machine, before, after);
 GO
 
+-- The readmission that is under way; no row where none is.
+CREATE OR ALTER VIEW dpone_control.open_readmission AS
+SELECT r.readmission_id, r.kind, r.authority_id, r.incarnation
+FROM dpone_control.readmission AS r WITH (READCOMMITTEDLOCK)
+WHERE r.ledger_sequence = (SELECT MAX(n.ledger_sequence) FROM dpone_control.readmission AS n WITH (READCOMMITTEDLOCK))
+AND NOT EXISTS (SELECT 1 FROM dpone_control.readmission_end AS e WITH (READCOMMITTEDLOCK)
+                WHERE e.readmission_id = r.readmission_id);
+GO
+
 -- === Rows that never change and never go ===
 -- Even an UPDATE or DELETE that meets no row is refused. TRUNCATE is refused by the foreign keys of no_truncate (010).
 
@@ -75,9 +84,37 @@ GO
 CREATE OR ALTER TRIGGER dpone_control.schema_version_kept ON dpone_control.schema_version AFTER UPDATE, DELETE AS
 EXEC dpone_control.refuse N'ledger_is_kept', N'schema_version', N'UPDATE or DELETE', N'new rows only';
 GO
--- Who the ledger is, is said once; readmission alone gives it another incarnation, on purpose.
-CREATE OR ALTER TRIGGER dpone_control.authority_kept ON dpone_control.authority AFTER UPDATE, DELETE AS
-EXEC dpone_control.refuse N'ledger_is_kept', N'authority', N'UPDATE or DELETE', N'no change';
+-- The ledger always is somebody; who, a readmission alone may change (016).
+CREATE OR ALTER TRIGGER dpone_control.authority_kept ON dpone_control.authority AFTER DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'authority', N'DELETE', N'changes of authority_id and incarnation';
+GO
+-- Why the ledger was readmitted is known for good.
+CREATE OR ALTER TRIGGER dpone_control.readmission_kept ON dpone_control.readmission AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'readmission', N'UPDATE or DELETE', N'new rows only';
+GO
+-- A readmission ends once.
+CREATE OR ALTER TRIGGER dpone_control.readmission_end_kept ON dpone_control.readmission_end AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'readmission_end', N'UPDATE or DELETE', N'new rows only';
+GO
+-- A buried service stays so.
+CREATE OR ALTER TRIGGER dpone_control.burial_kept ON dpone_control.burial AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'burial', N'UPDATE or DELETE', N'new rows only';
+GO
+-- A floor is never lowered: the highest row counts.
+CREATE OR ALTER TRIGGER dpone_control.epoch_floor_kept ON dpone_control.epoch_floor AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'epoch_floor', N'UPDATE or DELETE', N'new rows only';
+GO
+-- A floor is never lowered: the highest row counts.
+CREATE OR ALTER TRIGGER dpone_control.generation_floor_kept ON dpone_control.generation_floor AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'generation_floor', N'UPDATE or DELETE', N'new rows only';
+GO
+-- I4: what is spent stays spent.
+CREATE OR ALTER TRIGGER dpone_control.spent_attempt_kept ON dpone_control.spent_attempt AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'spent_attempt', N'UPDATE or DELETE', N'new rows only';
+GO
+-- I8: a stray that was closed stays closed.
+CREATE OR ALTER TRIGGER dpone_control.stray_gate_kept ON dpone_control.stray_gate AFTER UPDATE, DELETE AS
+EXEC dpone_control.refuse N'ledger_is_kept', N'stray_gate', N'UPDATE or DELETE', N'new rows only';
 GO
 -- One life of a database is what it is.
 CREATE OR ALTER TRIGGER dpone_control.incarnation_kept ON dpone_control.incarnation AFTER UPDATE, DELETE AS

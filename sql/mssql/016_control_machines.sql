@@ -21,6 +21,164 @@ BEGIN
 END;
 GO
 
+-- === An authority that went back ===
+
+-- Who this ledger is changes in an open readmission alone, to what that names.
+CREATE OR ALTER TRIGGER dpone_control.authority_moves ON dpone_control.authority AFTER UPDATE AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500), @found nvarchar(500);
+    IF UPDATE(one_row) OR UPDATE(family)
+        EXEC dpone_control.refuse N'ledger_is_kept', N'authority', N'UPDATE', N'changes of authority_id and incarnation';
+    SELECT TOP (1) @subject = CONCAT(N'authority ', i.authority_id), @found = i.incarnation
+    FROM inserted AS i
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission AS o
+                      WHERE o.authority_id = i.authority_id AND o.incarnation = i.incarnation);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_is_open', @subject, @found, N'what an open readmission names';
+    INSERT INTO dpone_control.event (table_name, [key], before, after, session_role, application_name)
+    SELECT 'authority',
+        (SELECT i.one_row FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        (SELECT d.authority_id, d.incarnation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        (SELECT i.authority_id, i.incarnation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+    FROM inserted AS i JOIN deleted AS d ON d.one_row = i.one_row;
+END;
+GO
+
+-- A readmission is to what the server says now; a readmitted authority keeps its id, a clone that forgets takes a new one.
+CREATE OR ALTER TRIGGER dpone_control.readmission_begins ON dpone_control.readmission AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500), @found nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'readmission ', i.readmission_id), @found = i.incarnation
+    FROM inserted AS i CROSS JOIN dpone_control.authority AS a WITH (READCOMMITTEDLOCK)
+    WHERE i.from_incarnation <> a.incarnation OR i.incarnation <> COALESCE(dpone_control.observed_incarnation(), '')
+    OR (i.kind = 'readmit' AND i.authority_id <> a.authority_id)
+    OR (i.kind = 'forget' AND i.authority_id = a.authority_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_as_observed', @subject, @found, N'what the server says now';
+    INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
+    SELECT 'readmission',
+        (SELECT i.readmission_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        (SELECT i.kind, i.from_incarnation, i.incarnation, i.because, i.[by] FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+    FROM inserted AS i;
+END;
+GO
+
+-- It ends when the ledger is what it names, and nothing of before goes on.
+CREATE OR ALTER TRIGGER dpone_control.readmission_end_begins ON dpone_control.readmission_end AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'readmission ', i.readmission_id) FROM inserted AS i
+    WHERE NOT EXISTS (
+        SELECT 1 FROM dpone_control.readmission AS r WITH (READCOMMITTEDLOCK)
+        JOIN dpone_control.authority AS a WITH (READCOMMITTEDLOCK)
+            ON a.authority_id = r.authority_id AND a.incarnation = r.incarnation
+        WHERE r.readmission_id = i.readmission_id AND r.ledger_sequence = (
+            SELECT MAX(n.ledger_sequence) FROM dpone_control.readmission AS n WITH (READCOMMITTEDLOCK)));
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_is_open', @subject, N'not the open one, or not carried out',
+            N'the open one, when the authority is what it names';
+    IF EXISTS (SELECT 1 FROM dpone_control.attempt AS t WITH (READCOMMITTEDLOCK) WHERE t.state = 'RUNNING')
+            OR EXISTS (SELECT 1 FROM dpone_control.occurrence AS o WITH (READCOMMITTEDLOCK)
+                       WHERE o.state IN ('REQUESTED', 'PREPARED', 'ACTIVE'))
+        EXEC dpone_control.refuse N'readmission_stops_everything', @subject,
+            N'RUNNING attempts, or occurrences that have not stopped', N'none';
+END;
+GO
+
+-- It is entered by the readmission that is open.
+CREATE OR ALTER TRIGGER dpone_control.epoch_floor_begins ON dpone_control.epoch_floor AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'epoch_floor of readmission ', i.readmission_id) FROM inserted AS i
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission AS o WHERE o.readmission_id = i.readmission_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_is_open', @subject, N'a readmission that is not open',
+            N'rows of the open readmission';
+END;
+GO
+
+-- It is entered by the readmission that is open.
+CREATE OR ALTER TRIGGER dpone_control.generation_floor_begins ON dpone_control.generation_floor AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'generation_floor of readmission ', i.readmission_id) FROM inserted AS i
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission AS o WHERE o.readmission_id = i.readmission_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_is_open', @subject, N'a readmission that is not open',
+            N'rows of the open readmission';
+END;
+GO
+
+-- It is entered by the readmission that is open.
+CREATE OR ALTER TRIGGER dpone_control.spent_attempt_begins ON dpone_control.spent_attempt AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'spent_attempt of readmission ', i.readmission_id) FROM inserted AS i
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission AS o WHERE o.readmission_id = i.readmission_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_is_open', @subject, N'a readmission that is not open',
+            N'rows of the open readmission';
+END;
+GO
+
+-- It is entered by the readmission that is open.
+CREATE OR ALTER TRIGGER dpone_control.stray_gate_begins ON dpone_control.stray_gate AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'stray_gate of readmission ', i.readmission_id) FROM inserted AS i
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission AS o WHERE o.readmission_id = i.readmission_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'readmission_is_open', @subject, N'a readmission that is not open',
+            N'rows of the open readmission';
+END;
+GO
+
+-- A database of a buried service is registered never again.
+CREATE OR ALTER TRIGGER dpone_control.incarnation_begins ON dpone_control.incarnation AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'incarnation of service ', i.service_id) FROM inserted AS i
+    WHERE EXISTS (SELECT 1 FROM dpone_control.burial AS b WITH (READCOMMITTEDLOCK) WHERE b.service_id = i.service_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'service_is_not_buried', @subject, N'a service that was buried', N'another service';
+END;
+GO
+
+-- A buried service is requested never again.
+CREATE OR ALTER TRIGGER dpone_control.workload_service_begins ON dpone_control.workload_service AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @subject nvarchar(500);
+    SELECT TOP (1) @subject = CONCAT(N'workload_service of service ', i.service_id) FROM inserted AS i
+    WHERE EXISTS (SELECT 1 FROM dpone_control.burial AS b WITH (READCOMMITTEDLOCK) WHERE b.service_id = i.service_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'service_is_not_buried', @subject, N'a service that was buried', N'another service';
+END;
+GO
+
+-- A burial is told.
+CREATE OR ALTER TRIGGER dpone_control.burial_begins ON dpone_control.burial AFTER INSERT AS
+BEGIN
+    SET NOCOUNT ON;
+    INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
+    SELECT 'burial',
+        (SELECT i.service_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        (SELECT i.because, i.[by] FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
+        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+    FROM inserted AS i;
+END;
+GO
+
 -- === Environments ===
 
 -- An environment begins without holder.
@@ -53,10 +211,15 @@ BEGIN
         EXEC dpone_control.refuse N'ledger_is_kept', N'environment', N'UPDATE', N'changes of holder_id and generation';
     SELECT TOP (1) @subject = N'environment ' + i.name, @found = CONCAT(d.generation, N' to ', i.generation)
     FROM inserted AS i JOIN deleted AS d ON d.name = i.name
-    WHERE i.generation <> d.generation
-        + CASE WHEN i.holder_id IS NOT NULL AND (d.holder_id IS NULL OR d.holder_id <> i.holder_id) THEN 1 ELSE 0 END;
+    OUTER APPLY (SELECT MAX(f.generation) AS generation
+                 FROM dpone_control.generation_floor AS f WITH (READCOMMITTEDLOCK) WHERE f.environment = i.name) AS low
+    WHERE i.generation <> CASE
+        WHEN i.holder_id IS NULL OR d.holder_id = i.holder_id THEN d.generation
+        WHEN low.generation > d.generation THEN low.generation + 1
+        ELSE d.generation + 1 END;
     IF @@ROWCOUNT > 0
-        EXEC dpone_control.refuse N'generation_grows_by_one', @subject, @found, N'one more exactly when a holder comes';
+        EXEC dpone_control.refuse N'generation_grows_by_one', @subject, @found,
+            N'one more, from its floor up, exactly when a holder comes';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'environment', i.name FROM inserted AS i
     WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
@@ -159,10 +322,15 @@ BEGIN
     SELECT TOP (1) @subject = N'slot ' + LOWER(CONVERT(nvarchar(64), i.slot_id, 2)),
         @found = CONCAT(N'epoch ', d.epoch, N' to ', i.epoch)
     FROM inserted AS i JOIN deleted AS d ON d.slot_id = i.slot_id
-    WHERE i.epoch <> d.epoch
-        + CASE WHEN i.owner_id IS NOT NULL AND (d.owner_id IS NULL OR d.owner_id <> i.owner_id) THEN 1 ELSE 0 END;
+    OUTER APPLY (SELECT MAX(f.epoch) AS epoch
+                 FROM dpone_control.epoch_floor AS f WITH (READCOMMITTEDLOCK) WHERE f.slot_id = i.slot_id) AS low
+    WHERE i.epoch <> CASE
+        WHEN i.owner_id IS NULL OR d.owner_id = i.owner_id THEN d.epoch
+        WHEN low.epoch > d.epoch THEN low.epoch + 1
+        ELSE d.epoch + 1 END;
     IF @@ROWCOUNT > 0
-        EXEC dpone_control.refuse N'epoch_grows_by_one', @subject, @found, N'one more exactly when an owner gains it';
+        EXEC dpone_control.refuse N'epoch_grows_by_one', @subject, @found,
+            N'one more, from its floor up, exactly when an owner gains it';
     -- Who gained it must hold it by receipt; who lost it must have retired.
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT DISTINCT moved.subject, CONVERT(nvarchar(36), moved.id)
@@ -275,6 +443,11 @@ BEGIN
                   WHERE other.environment = i.environment AND other.task_key = i.task_key
                   AND other.try_number > i.try_number);
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'not_superseded', @subject, @found, N'the newest try of the task';
+    SELECT TOP (1) @subject = N'attempt ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = N'a spent id'
+    FROM inserted AS i
+    WHERE EXISTS (SELECT 1 FROM dpone_control.spent_attempt AS spent WITH (READCOMMITTEDLOCK)
+                  WHERE spent.attempt_id = i.attempt_id);
+    IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_is_not_spent', @subject, @found, N'a new id';
     INSERT INTO dpone_control.unsettled (subject, id)
     SELECT 'attempt', CONVERT(nvarchar(64), i.attempt_id, 2) FROM inserted AS i
     WHERE NOT EXISTS (SELECT 1 FROM dpone_control.unsettled AS u WITH (READCOMMITTEDLOCK, FORCESEEK)
@@ -467,6 +640,16 @@ BEGIN
     IF @@ROWCOUNT > 0
         EXEC dpone_control.refuse N'gate_begins_journaled_or_barred', @subject, @found,
             N'JOURNALED, or CLOSED and barred';
+    SELECT TOP (1) @subject = N'gate ' + i.principal_name, @found = N'a service that was buried'
+    FROM inserted AS i JOIN dpone_control.burial AS b WITH (READCOMMITTEDLOCK) ON b.service_id = i.service_id
+    WHERE i.barred = 0;
+    IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'service_is_not_buried', @subject, @found, N'another service';
+    SELECT TOP (1) @subject = N'gate ' + i.principal_name, @found = N'a login from before the ledger went back'
+    FROM inserted AS i JOIN dpone_control.stray_gate AS stray WITH (READCOMMITTEDLOCK)
+        ON stray.service_id = i.service_id AND stray.principal_name = i.principal_name
+    WHERE i.barred = 0;
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'principal_name_once_per_service', @subject, @found, N'a name that was never used';
     SELECT TOP (1) @subject = N'gate ' + i.principal_name, @found = a.state
     FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
     WHERE a.state <> 'RUNNING';
@@ -577,6 +760,15 @@ BEGIN
     AND NOT EXISTS (SELECT i.[rows], i.content_digest INTERSECT SELECT d.[rows], d.content_digest);
     IF @@ROWCOUNT > 0
         EXEC dpone_control.refuse N'counted_when_staged', @subject, @found, N'the count and digest of staging';
+    SELECT TOP (1) @subject = N'publication of ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)),
+        @found = CONCAT(d.state, N' to ', i.state)
+    FROM inserted AS i JOIN deleted AS d ON d.attempt_id = i.attempt_id
+    WHERE i.state = 'UNKNOWN' AND d.state <> 'DISPATCHED'
+    AND NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission AS o)
+    AND NOT EXISTS (SELECT 1 FROM dpone_control.burial AS b WITH (READCOMMITTEDLOCK) WHERE b.service_id = i.service_id);
+    IF @@ROWCOUNT > 0
+        EXEC dpone_control.refuse N'doubted_by_judgement', @subject, @found,
+            N'UNKNOWN after DISPATCHED; else while the ledger is readmitted, or for a buried service';
     IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.state IN ('STAGED', 'DISPATCHED'))
     BEGIN
         SELECT @locked = COUNT(*)

@@ -45,7 +45,7 @@ DYNAMIC = frozenset({"@run", "@proc"})
 """Variables that hold the name of a procedure: ``[database].sys.sp_executesql``, or the gate's."""
 DIRTY = frozenset({"NOLOCK", "READUNCOMMITTED"})
 LEDGER_SCHEMAS = frozenset({"dpone_control", "dpone_gate"})
-UNHINTED = frozenset({"edge", "opening"})
+UNHINTED = frozenset({"edge", "open_readmission", "opening"})
 """Views, which hint their own tables."""
 HEAD = ("SET", "ANSI_NULLS", "ON", ";", "SET", "QUOTED_IDENTIFIER", "ON", ";")
 

@@ -24,6 +24,7 @@ OTHER_FORM = {
     "evidence_digest_of_evidence": "the algorithm is named otherwise",
     "generation_from_prepared": "SQL Server has no boolean values to compare, so both sides are written out",
     "request_digest_of_request": "the algorithm is named otherwise",
+    "stray_gate_evidence": "the algorithm is named otherwise",
 }
 """Checks whose words differ, and why."""
 OWN = {"unsettled", "no_truncate"}
