@@ -161,7 +161,7 @@ SUITES = (
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(
         "interleaving",
-        130,
+        145,
         "every pair of ledger transactions, in every order",
         (Pytest(folders=("interleaving",), workers=2, traced=False),),
     ),
@@ -189,6 +189,7 @@ SUITES = (
         "examples that run, reference pages that match the code",
         (Pytest(folders=("docs",), workers=2, traced=False),),
     ),
+    Suite("wentback", 40, "an authority that goes back, on a lab of its own", (Pytest(folders=("wentback",)),)),
     Suite("acceptance", 250, "the paths of demo and tutorial, asserted", (Pytest(folders=("acceptance",), workers=2),)),
 )
 
