@@ -217,16 +217,17 @@ def retire(occurrence: Occurrence, *, live: int) -> Occurrence | Refused:
     ) or replace(occurrence, state=OccurrenceState.RETIRED)
 
 
+_STOPPED = {
+    OccurrenceState.REQUESTED: OccurrenceState.WITHDRAWN,
+    OccurrenceState.PREPARED: OccurrenceState.RETIRING,
+    OccurrenceState.ACTIVE: OccurrenceState.RETIRING,
+}
+
+
 def readmit(occurrence: Occurrence, *, opened: Readmission | None) -> Occurrence | Refused:
     """REQUESTED → WITHDRAWN, PREPARED | ACTIVE → RETIRING, inside an open readmission; whoever has stopped stays so.
 
     Attempts that live do not keep an occurrence ACTIVE here: nobody knows what they have done.
     """
-    match occurrence.state:
-        case OccurrenceState.REQUESTED:
-            after = OccurrenceState.WITHDRAWN
-        case OccurrenceState.PREPARED | OccurrenceState.ACTIVE:
-            after = OccurrenceState.RETIRING
-        case OccurrenceState.RETIRING | OccurrenceState.RETIRED | OccurrenceState.WITHDRAWN:
-            after = occurrence.state
+    after = _STOPPED.get(occurrence.state, occurrence.state)
     return require_open(str(occurrence), opened) or replace(occurrence, state=after)
