@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import click
 
 from dpone_provider.application.failure_codec import to_json
 from dpone_provider.cli.output import Output, format_option
 from dpone_provider.cli.plain import attempt_json, occurrence_json
-from dpone_provider.cli.reach import runtime
+from dpone_provider.cli.reach import runtime_of_all
 from dpone_provider.domain.identity import ServiceId
 
 if TYPE_CHECKING:
@@ -101,10 +102,10 @@ def forget(because: str, cache_root: Path, authority: str | None, output_format:
 
 
 @click.command()
-@click.argument("service_id", metavar="SERVICE")
+@click.argument("service_id", metavar="SERVICE", type=click.UUID)
 @click.option("--because", required=True, help="Why it is lost for good; recorded, under the ledger's login.")
 @_options
-def bury(service_id: str, because: str, cache_root: Path, authority: str | None, output_format: str) -> None:
+def bury(service_id: UUID, because: str, cache_root: Path, authority: str | None, output_format: str) -> None:
     """Write off a service that is lost for good. SERVICE is its id, as `dpone control readmit` lists it.
 
     Its gates become CLOSED and its publications UNKNOWN by this judgement, its attempts COMMIT_UNKNOWN; its id is never
@@ -112,7 +113,7 @@ def bury(service_id: str, because: str, cache_root: Path, authority: str | None,
     """
     output = Output(output_format)
     control = _control(output, cache_root, authority)
-    done = output.run(lambda: control.bury(ServiceId(service_id), because))
+    done = output.run(lambda: control.bury(ServiceId(str(service_id)), because))
     output.result(
         {
             "did": "buried",
@@ -131,9 +132,8 @@ def bury(service_id: str, because: str, cache_root: Path, authority: str | None,
 
 def _control(output: Output, cache_root: Path, authority: str | None) -> Control:
     from dpone_provider.assembly.control import Control
-    from dpone_provider.assembly.settings import ALL_ENVIRONMENTS
 
-    return Control(runtime=runtime(output, cache_root, ALL_ENVIRONMENTS, authority))
+    return Control(runtime=runtime_of_all(output, cache_root, authority))
 
 
 def _show(output: Output, standing: LedgerStanding) -> None:

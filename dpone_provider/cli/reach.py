@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ from dpone_provider.cli.output import Output
 
 if TYPE_CHECKING:
     from dpone_provider.assembly.runtime import Runtime
+    from dpone_provider.assembly.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -63,12 +65,27 @@ def reach_options(command: Command) -> Command:
 
 def runtime(output: Output, cache_root: Path, environment: str, authority: str | None) -> Runtime:
     """Return the runtime, or end the command: without an authority nothing is done (fail closed)."""
-    from dpone_provider.assembly.coordination import authority_not_given
     from dpone_provider.assembly.runtime import runtime_of
+
+    settings = _settings(output, cache_root, environment, authority)
+    return output.run(lambda: runtime_of(settings, output.told))
+
+
+def runtime_of_all(output: Output, cache_root: Path, authority: str | None) -> Runtime:
+    """Return the runtime of every environment of one authority, or end the command."""
+    from dpone_provider.assembly.runtime import runtime_of
+    from dpone_provider.assembly.settings import ALL_ENVIRONMENTS
+
+    # Read under a name that any environment could have: what the process is told of its own does not matter here.
+    settings = replace(_settings(output, cache_root, "all", authority), environment=ALL_ENVIRONMENTS)
+    return output.run(lambda: runtime_of(settings, output.told))
+
+
+def _settings(output: Output, cache_root: Path, environment: str, authority: str | None) -> Settings:
+    from dpone_provider.assembly.coordination import authority_not_given
     from dpone_provider.assembly.settings import Settings
 
     if not authority:
         output.end(authority_not_given(environment))
     given = {**os.environ, "DPONE_CACHE_ROOT": str(cache_root.absolute()), "DPONE_ENVIRONMENT": environment}
-    settings = output.settled(Settings.from_environment({**given, "DPONE_AUTHORITY_CONNECTION_REF": authority}))
-    return output.run(lambda: runtime_of(settings, output.told))
+    return output.settled(Settings.from_environment({**given, "DPONE_AUTHORITY_CONNECTION_REF": authority}))
