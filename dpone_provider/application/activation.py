@@ -49,15 +49,19 @@ class CompositionActivationCoordinator:
     clock: Clock
     entropy: Entropy
     ledger_seconds: float = LEDGER_SECONDS
+    known: Callable[[], Sequence[Connection]] = tuple
+    """Targets that this machine has promoted before: they are asked as well how the ledger stands."""
 
     def require_standing(self, parent: Parent) -> None:
-        """Refuse when anything shows that the ledger went back: its server, or a target of ``parent``.
+        """Refuse when anything shows that the ledger went back: its server, or a target of ``parent`` or of before.
 
         Raises:
             DponeError: Refused ``authority_went_back``; nothing was changed.
         """
         StandingCheck(
-            ledger=self.ledger, targets=lambda: targets_of(parent.registry.connections), witness=self.services.witness
+            ledger=self.ledger,
+            targets=lambda: targets_of((*parent.registry.connections, *self.known())),
+            witness=self.services.witness,
         ).require()
 
     def view(self, environment: str) -> LedgerView:

@@ -116,12 +116,11 @@ class Runtime(Looking):
             clock=self.clock,
             entropy=self.entropy,
             ledger_seconds=self.settings.times.ledger,
+            known=self.standing.targets,
         )
 
     def promote(self, order: PromotionOrder) -> PromotionReport | Failure:
         """Run one promotion: ``cache-sync``."""
-        # What the deployment itself writes is asked by the promotion; here, what this machine has promoted before.
-        self.standing.require()
         materializer = DeploymentCacheMaterializer(
             self.cache,
             self.clock,
