@@ -43,6 +43,7 @@ class Watch:
     def __post_init__(self) -> None:
         """Begin with what stands."""
         self.before = self.world.ledger.rows
+        self._gates_by_login = {(one.service_id, one.principal.name): one for one in self.before.gates.values()}
         self.shown = dict(self._shown())
 
     def look(self) -> None:
