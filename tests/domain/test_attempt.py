@@ -45,6 +45,7 @@ def admitted(
     newest: int | None = None,
     writers: tuple[Attempt, ...] = (),
     readers: tuple[Attempt, ...] = (),
+    spent: bool = False,
 ) -> Attempt | Refused:
     """Admit an attempt of the first occurrence; nothing is in its way unless the test says so."""
     return machine.admit(
@@ -56,7 +57,13 @@ def admitted(
         newest_try=newest,
         live_writers=writers,
         running_readers=readers,
+        spent=spent,
     )
+
+
+def test_an_attempt_that_a_target_knows_from_before_is_refused() -> None:
+    """The ledger went back, and has forgotten it."""
+    assert reason(admitted(spent=True)) == "attempt_is_not_spent"
 
 
 def test_an_attempt_that_nothing_is_in_the_way_of_is_admitted() -> None:

@@ -171,6 +171,23 @@ class ModelTransaction:
         epochs = self._receipts.get(occurrence_id)
         return None if epochs is None else (b"", epochs)
 
+    # No readmission and no burial is in this world: they run beside nothing, and are searched step by step elsewhere.
+
+    def burial(self, service_id: ServiceId) -> None:
+        """Nothing is buried."""
+
+    def spent(self, attempt_id: AttemptId) -> bool:
+        """Nothing is spent."""
+        return False
+
+    def generation_floor(self, environment: str) -> int:
+        """No floor."""
+        return 0
+
+    def epoch_floors(self, slot_ids: Collection[SlotId]) -> dict[SlotId, int]:
+        """No floors."""
+        return {}
+
     def workload(self, occurrence_id: OccurrenceId, workload_id: str) -> WorkloadRow | None:
         """Read one."""
         rows = self._cast.by_occurrence[occurrence_id].rows()

@@ -4,7 +4,7 @@
     python -m tests.model.mutants --write    find them anew and write them
 
 Each guard has either a transcript in ``expected/`` or a reason in ``redundant.toml`` why no search can break anything
-without it.
+without it; or it is one that this world does not hold (``ELSEWHERE``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ from tests.model.search import Counterexample, Searched, hunt
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected"
 REDUNDANT = HERE / "redundant.toml"
+ELSEWHERE: Mapping[str, str] = {
+    "attempt_is_not_spent": "tests/domain/test_attempt.py",
+    "doubted_by_judgement": "tests/domain/test_readmission.py",
+    "readmission_is_open": "tests/domain/test_readmission.py",
+    "service_is_buried": "tests/domain/test_readmission.py",
+    "service_is_not_buried": "tests/domain/test_readmission.py",
+}
+"""Guards of an operator's recorded judgement, and where they are shown: this world holds neither readmissions nor
+burials, which run beside no other transaction of the ledger (``tests/interleaving/test_authority.py``)."""
 WHAT_IS_SEEN = frozenset({Kind.STATE, Kind.POWER, Kind.TRUTH})
 HEADER = "searched:"
 
