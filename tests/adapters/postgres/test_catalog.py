@@ -177,7 +177,7 @@ def test_a_copied_marker_is_refused(own_stage: Stage) -> None:
         (
             "REVOKE UPDATE (mark) ON dpone_gate.enrolment FROM dpone_controller",
             "GRANT UPDATE (mark) ON dpone_gate.enrolment TO dpone_controller",
-            "may not UPDATE (mark)",
+            "may not UPDATE (mark, authority_id, authority_incarnation)",
         ),
         (
             "REVOKE CREATE ON SCHEMA stage FROM dpone_writer_stage",
