@@ -179,6 +179,22 @@ BEGIN
 END;
 GO
 
+-- Takes every number up to @at_least, so that the next one is above what targets have seen: for an open readmission alone,
+-- which keeps every other transaction out.
+CREATE OR ALTER PROCEDURE dpone_control.raise_sequence @at_least bigint AS
+BEGIN
+    SET NOCOUNT, XACT_ABORT ON;
+    DECLARE @size bigint, @first sql_variant;
+    IF NOT EXISTS (SELECT 1 FROM dpone_control.open_readmission)
+        EXEC dpone_control.refuse N'readmission_is_open', N'ledger_sequence', N'no open readmission', N'an open readmission';
+    SET @size = @at_least - (SELECT CONVERT(bigint, s.current_value) FROM sys.sequences AS s
+                             WHERE s.object_id = OBJECT_ID(N'dpone_control.ledger_sequence'));
+    IF @size > 0
+        EXEC sys.sp_sequence_get_range @sequence_name = N'dpone_control.ledger_sequence', @range_size = @size,
+            @range_first_value = @first OUTPUT;
+END;
+GO
+
 -- === Environments ===
 
 -- An environment begins without holder.

@@ -45,10 +45,14 @@ END;
 GO
 
 -- What a transaction of the ledger reads first: who the authority is, whether its database is the one that was installed,
--- and the version of this schema. One row, or none before the identity was entered.
+-- the version of this schema, the number that was given last, and the readmission that is open, if one is. One row, or none
+-- before the identity was entered.
 CREATE OR ALTER VIEW dpone_control.opening AS
 SELECT a.authority_id, a.incarnation, dpone_control.observed_incarnation() AS observed, a.family,
-    (SELECT MAX(v.version) FROM dpone_control.schema_version AS v WITH (READCOMMITTEDLOCK)) AS version
+    (SELECT MAX(v.version) FROM dpone_control.schema_version AS v WITH (READCOMMITTEDLOCK)) AS version,
+    (SELECT CONVERT(bigint, q.current_value) FROM sys.sequences AS q
+     WHERE q.object_id = OBJECT_ID(N'dpone_control.ledger_sequence')) AS sequence,
+    (SELECT CONCAT(o.kind, ' ', o.readmission_id) FROM dpone_control.open_readmission AS o) AS opened
 FROM dpone_control.authority AS a WITH (READCOMMITTEDLOCK);
 GO
 
@@ -286,6 +290,7 @@ GRANT VIEW DEFINITION ON SCHEMA::dpone_gate TO dpone_ledger;
 GRANT UPDATE ON OBJECT::dpone_control.ledger_sequence TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_control.settle TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_control.observed_incarnation TO dpone_ledger;
+GRANT EXECUTE ON OBJECT::dpone_control.raise_sequence TO dpone_ledger;
 GRANT INSERT ON OBJECT::dpone_control.readmission TO dpone_ledger;
 GRANT INSERT ON OBJECT::dpone_control.readmission_end TO dpone_ledger;
 GRANT INSERT ON OBJECT::dpone_control.burial TO dpone_ledger;

@@ -184,7 +184,8 @@ GO
 
 -- === What guards them ===
 
--- The mark only grows; nothing else of the marker ever changes.
+-- The mark only grows. Which authority is obeyed changes to what the ledger of this instance says of itself, and to nothing
+-- else; the ledger changes that in a readmission alone. Nothing else of the marker ever changes.
 CREATE OR ALTER TRIGGER dpone_receipt.enrolment_kept ON dpone_receipt.enrolment AFTER UPDATE, DELETE AS
 BEGIN
     SET NOCOUNT ON;
@@ -192,12 +193,17 @@ BEGIN
     IF NOT EXISTS (
             SELECT 1 FROM inserted AS i JOIN deleted AS d ON d.one_row = i.one_row
             WHERE i.mark >= d.mark AND EXISTS (
-                SELECT i.enrolment_id, i.authority_id, i.authority_incarnation, i.family, i.service_id, i.database_id,
-                    i.database_guid, i.recovery_fork_guid, i.collation_name, i.enrolled_at
+                SELECT i.enrolment_id, i.family, i.service_id, i.database_id, i.database_guid, i.recovery_fork_guid,
+                    i.collation_name, i.enrolled_at
                 INTERSECT
-                SELECT d.enrolment_id, d.authority_id, d.authority_incarnation, d.family, d.service_id, d.database_id,
-                    d.database_guid, d.recovery_fork_guid, d.collation_name, d.enrolled_at))
-        BEGIN ;THROW 51031, N'DPONE_ENROLMENT_FINAL: allowed: a higher mark', 1; END;
+                SELECT d.enrolment_id, d.family, d.service_id, d.database_id, d.database_guid, d.recovery_fork_guid,
+                    d.collation_name, d.enrolled_at)
+            AND (EXISTS (SELECT i.authority_id, i.authority_incarnation
+                         INTERSECT SELECT d.authority_id, d.authority_incarnation)
+                 OR EXISTS (SELECT 1 FROM [${control_database}].dpone_control.authority AS a WITH (READCOMMITTEDLOCK)
+                            WHERE a.authority_id = i.authority_id
+                            AND a.incarnation = i.authority_incarnation COLLATE Latin1_General_100_BIN2)))
+        BEGIN ;THROW 51031, N'DPONE_ENROLMENT_FINAL: allowed: a higher mark, the authority of this instance', 1; END;
 END;
 GO
 
@@ -353,7 +359,7 @@ IF (SELECT COUNT(*) FROM dpone_receipt.enrolment) <> 1
     BEGIN ;THROW 51000, N'the identity of this database cannot be read; nothing was changed', 1; END;
 
 GRANT SELECT ON SCHEMA::dpone_receipt TO dpone_ledger;
-GRANT UPDATE ON OBJECT::dpone_receipt.enrolment (mark) TO dpone_ledger;
+GRANT UPDATE ON OBJECT::dpone_receipt.enrolment (mark, authority_id, authority_incarnation) TO dpone_ledger;
 GRANT VIEW DEFINITION TO dpone_ledger;
 GRANT SELECT ON OBJECT::sys.sql_expression_dependencies TO dpone_ledger;
 EXEC [${control_database}].dpone_gate.empower_target N'${target_database}';

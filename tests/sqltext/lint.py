@@ -38,6 +38,7 @@ SYSTEM_PROCEDURES = {
     "sp_dropextendedproperty": frozenset({"MS_Description"}),
     "sp_executesql": None,
     "sp_rename": frozenset({"COLUMN"}),
+    "sp_sequence_get_range": frozenset({"dpone_control.ledger_sequence"}),
     "sp_set_session_context": frozenset({"dpone_fence", "dpone_gate_was_enabled"}),
 }
 """System procedures that are called, and the constants of which each call has one; None where any will do."""
