@@ -9,8 +9,8 @@ help: ## list the targets
 env: ## make .venv, .venv-dbt and node_modules, or see that they are current
 	@sh .ci/env
 
-test: env ## run what CI runs; SUITES="lint unit" chooses, SUITES=--list lists them
-	@.venv/bin/python -m tests.run_suites $(SUITES)
+test: env ## run what CI runs; SUITES="lint unit" chooses, SUITES=--list lists them; COVERAGE=1 measures branches
+	@.venv/bin/python -m tests.run_suites $(if $(COVERAGE),--coverage) $(SUITES)
 
 demo: env ## run the whole path on real engines and a real Airflow; FORMAT=json gives the run report
 	@DPONE_DBT_PYTHON="$$PWD/.venv-dbt/bin/python" .venv/bin/dpone demo --format $(or $(FORMAT),text)

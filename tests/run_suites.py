@@ -3,6 +3,7 @@
     python -m tests.run_suites                all suites
     python -m tests.run_suites lint unit      these suites
     python -m tests.run_suites --list         what there is
+    python -m tests.run_suites --coverage     with branch coverage of the package over all that runs
 
 A suite is a row of `SUITES`. A failing suite does not stop the next. The exit code is 0 only if every step passed and
 no suite took more than six times its budget; at eight times its budget a suite is ended. The last line is
@@ -53,15 +54,15 @@ class Pytest:
     """A pytest run over folders of `tests/` that exist, or over everything that no other suite names.
 
     `marked` takes only tests with that marker, `unmarked` leaves out tests with any of these. `workers` above 1 is for
-    tests that share nothing outside their process. `traced` tells whether branch coverage is measured, which doubles
-    the time of what computes.
+    tests that share nothing outside their process. Branch coverage is measured where it is `traced`, and
+    everywhere with --coverage: it doubles the time of what computes.
     """
 
     folders: tuple[str, ...] = ()
     marked: str = ""
     unmarked: tuple[str, ...] = ()
     workers: int = 1
-    traced: bool = True
+    traced: bool = False
 
     @property
     def takes_the_rest(self) -> bool:
@@ -110,26 +111,27 @@ SUITES = (
             Command("lint-imports", _tool("lint-imports", "--no-logo", "--cache-dir", ".cache/importlinter")),
             Command("docstrings", _python("interrogate", "dpone_provider")),
             Command("sizes", _python("tests.architecture.sizes")),
-            Pytest(folders=("architecture",), traced=False),
+            Pytest(folders=("architecture",)),
         ),
     ),
     Suite(
-        "unit",
-        110,
-        "what needs no engine; branches of the domain, all of them",
+        "domain",
+        30,
+        "the rules, pure; every branch of them",
         (
-            Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),
+            Pytest(folders=("domain",), workers=2, traced=True),
             Command(
                 "branches of domain",
                 _python("coverage", "report", "--include=dpone_provider/domain/*", "--fail-under=100"),
             ),
         ),
     ),
+    Suite("unit", 110, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
     Suite(
         "exhaustive",
         50,
         "thousands of cases each",
-        (Pytest(marked=EXHAUSTIVE, workers=2, traced=False),),
+        (Pytest(marked=EXHAUSTIVE, workers=2),),
     ),
     Suite(
         "simulation",
@@ -147,15 +149,15 @@ SUITES = (
         120,
         "every named crash point, on the simulator and on real engines",
         (
-            Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2, traced=False),
-            Pytest(folders=("crash",), marked="lab", workers=2, traced=False),
+            Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2),
+            Pytest(folders=("crash",), marked="lab", workers=2),
         ),
     ),
     Suite(
         "model",
         45,
         "every state of small casts, each guard dropped in turn",
-        (Pytest(folders=("model",), traced=False),),
+        (Pytest(folders=("model",)),),
     ),
     Suite("sqltext", 25, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
@@ -163,13 +165,13 @@ SUITES = (
         "interleaving",
         145,
         "every pair of ledger transactions, in every order",
-        (Pytest(folders=("interleaving",), workers=2, traced=False),),
+        (Pytest(folders=("interleaving",), workers=2),),
     ),
     Suite(
         "races",
         60,
         "deliveries, gates and ends raced on a real PostgreSQL",
-        (Pytest(folders=("races",), traced=False),),
+        (Pytest(folders=("races",)),),
     ),
     Suite(
         "lab",
@@ -187,10 +189,14 @@ SUITES = (
         "docs",
         25,
         "examples that run, reference pages that match the code",
-        (Pytest(folders=("docs",), workers=2, traced=False),),
+        (Pytest(folders=("docs",), workers=2),),
     ),
-    Suite("wentback", 40, "an authority that goes back, on a lab of its own", (Pytest(folders=("wentback",)),)),
-    Suite("acceptance", 250, "the paths of demo and tutorial, asserted", (Pytest(folders=("acceptance",), workers=2),)),
+    Suite(
+        "acceptance",
+        250,
+        "the paths of demo and tutorial; an authority that goes back",
+        (Pytest(folders=("acceptance", "wentback"), workers=2),),
+    ),
 )
 
 
@@ -268,17 +274,17 @@ def _covers(step: Pytest, file: Path) -> bool:
     return not step.marked or f"mark.{step.marked}" in file.read_text(encoding="utf-8")
 
 
-def pytest_argv(step: Pytest, paths: Sequence[str], report: Path) -> tuple[str, ...]:
-    """The command line of a pytest run that leaves its results in `report`."""
+def pytest_argv(step: Pytest, paths: Sequence[str], report: Path, *, traced: bool) -> tuple[str, ...]:
+    """The command line of a pytest run that leaves its results in `report`, and its coverage if `traced`."""
     terms = [*([step.marked] if step.marked else []), *(f"not {marker}" for marker in step.unmarked)]
     expression = ("-m", " and ".join(terms)) if terms else ()
     workers = ("-n", str(step.workers), "--dist", "worksteal") if step.workers > 1 else ()
-    coverage = ("--cov", "--cov-report=") if step.traced else ()
+    coverage = ("--cov", "--cov-report=") if traced else ()
     return _python("pytest", *paths, *expression, *workers, *coverage, f"--junitxml={report}")
 
 
-def run_suite(suite: Suite, place: Workplace) -> Tally:
-    """Run the steps of a suite, all of them, within its time."""
+def run_suite(suite: Suite, place: Workplace, *, traced: bool = False) -> Tally:
+    """Run the steps of a suite, all of them, within its time; with coverage everywhere if `traced`."""
     tally = Tally()
     environment = place.environment(os.environ, suite.name)
     started = time.monotonic()
@@ -294,7 +300,9 @@ def run_suite(suite: Suite, place: Workplace) -> Tally:
                 if paths := pytest_paths(step, TESTS, SUITES):
                     _print_step(f"pytest {' '.join(paths)}" + (f", marked {step.marked}" if step.marked else ""))
                     report = place.report(suite.name, number)
-                    code = run_command(pytest_argv(step, paths, report), environment, deadline)
+                    code = run_command(
+                        pytest_argv(step, paths, report, traced=traced or step.traced), environment, deadline
+                    )
                     count_report(report, code, tally)
     tally.seconds = time.monotonic() - started
     if tally.seconds > suite.budget_seconds * FAILED_AT:
@@ -398,6 +406,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make test SUITES=…", description="Run the suites against their budgets.")
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     parser.add_argument("--list", action="store_true", help="list the suites and their budgets")
+    parser.add_argument("--coverage", action="store_true", help="measure branch coverage in every suite")
     options = parser.parse_args(arguments)
     if options.list:
         for suite in SUITES:
@@ -411,9 +420,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for suite in chosen:
             print(f"\n=== {suite.name}: {suite.what} (budget {suite.budget_seconds} s)", flush=True)
-            results.append((suite, run_suite(suite, place)))
+            results.append((suite, run_suite(suite, place, traced=options.coverage)))
             print(f"=== {suite.name}: {results[-1][1].seconds:.1f} of {suite.budget_seconds} s", flush=True)
-        coverage = whole_coverage(place) if len(chosen) == len(SUITES) else "not measured, some suites only"
+        coverage = whole_coverage(place) if options.coverage else "not measured; see --coverage"
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:

@@ -56,12 +56,12 @@ def test_a_marked_run_covers_only_paths_that_use_the_marker(tmp_path: Path) -> N
     ],
 )
 def test_markers_and_workers_are_passed_to_pytest(step: Pytest, expression: list[str]) -> None:
-    argv = run_suites.pytest_argv(step, ["tests/domain"], Path("report.xml"))
+    argv = run_suites.pytest_argv(step, ["tests/domain"], Path("report.xml"), traced=True)
     assert list(argv[argv.index("tests/domain") + 1 : argv.index("--cov")]) == expression
 
 
 def test_coverage_is_not_measured_where_it_would_only_cost() -> None:
-    argv = run_suites.pytest_argv(Pytest(marked="exhaustive", traced=False), ["tests/domain"], Path("report.xml"))
+    argv = run_suites.pytest_argv(Pytest(marked="exhaustive"), ["tests/domain"], Path("report.xml"), traced=False)
     assert argv[argv.index("tests/domain") + 1 :] == ("-m", "exhaustive", "--junitxml=report.xml")
 
 
