@@ -139,8 +139,8 @@ SUITES = (
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(
-                "5,000 schedules, 200 of them twice",
-                _python("tests.simulation.soak", "--schedules", "5000", "--workers", "2", "--replays", "200"),
+                "3,000 schedules, 100 of them twice",
+                _python("tests.simulation.soak", "--schedules", "3000", "--workers", "2", "--replays", "100"),
             ),
         ),
     ),

@@ -49,16 +49,17 @@ def test_every_target_is_listed_with_what_it_does() -> None:
 
 
 def test_soak_plays_the_schedules_that_it_is_told() -> None:
-    schedules, kills, races = commands("soak", "N=2", "SEED=11")
+    schedules, kills, races, crashes = commands("soak", "N=2", "SEED=11")
     done = run(schedules)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "seeds 11 to 12" in done.stdout
     assert "schedules: 2," in done.stdout
-    assert kills[:4] == races[:4] == ["test", "0", "=", "0"], "no kills and no races unless they are asked for"
+    for more in (kills, races, crashes):
+        assert more[:4] == ["test", "0", "=", "0"], "nothing else unless it is asked for"
 
 
 def test_soak_kills_what_it_is_told() -> None:
-    _, kills, _ = commands("soak", "N=2", "SEED=11", "KILLS=3")
+    _, kills, *_ = commands("soak", "N=2", "SEED=11", "KILLS=3")
     told = {"DPONE_TEST_KILL_CYCLES": "3", "DPONE_TEST_KILL_SEED": "11"}
     assert set(kills) >= {f"{name}={value}" for name, value in told.items()}
     collect = [sys.executable, "-m", "pytest", "tests/acceptance/test_kills.py", "--collect-only", "-q"]
@@ -67,9 +68,15 @@ def test_soak_kills_what_it_is_told() -> None:
 
 
 def test_soak_races_what_it_is_told() -> None:
-    *_, races = commands("soak", "N=2", "RACES=50")
+    *_, races, _ = commands("soak", "N=2", "RACES=50")
     assert {"DPONE_TEST_RACED_GATES=50", "DPONE_TEST_DELIVERIES=$((2 * 50))"} <= {races[5], " ".join(races[6:9])}
     assert "tests/races" in races
+
+
+def test_soak_crashes_everywhere_on_the_lab_when_it_is_told() -> None:
+    *_, crashes = commands("soak", "N=2", "CRASHES=all")
+    assert "DPONE_TEST_CRASHES=all" in crashes
+    assert "tests/crash" in crashes
 
 
 def test_soak_plays_half_a_million_schedules_by_itself() -> None:

@@ -19,7 +19,7 @@ APPLICATION = "dpone_provider.application."
 ASSEMBLY = "dpone_provider.assembly."
 SCRIPTS = APPLICATION + "ledger."
 """What runs inside a ledger transaction is not what asks for one."""
-POLLING = frozenset({"wait-for-quiescence", "follow", "collect"})
+POLLING = frozenset({"quiesce", "follow", "collect"})
 """The steps that do the same as often as it takes: until nobody is there, or for whatever crashes left."""
 DURABLE = frozenset(
     {
@@ -30,7 +30,7 @@ DURABLE = frozenset(
     }
 )
 """The calls by which something changes, other than the ledger's transactions."""
-READING = frozenset({"read", "read-back", "gate", "authority", "end-sleepers"})
+READING = frozenset({"read", "read-back", "gate", "authority", "standing", "end-sleepers"})
 """The ledger's transactions that only read."""
 ELSEWHERE = "child"
 """The step of a call that no function of the application makes: of a child that is not ours, as dbt is."""

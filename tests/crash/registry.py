@@ -36,11 +36,11 @@ WITH_DBT = (
     "dbt.journal.ledger.node",
     "dbt.journal.ledger.node#4",
     "dbt.close.ledger.closing",
-    "dbt.close.gate.disable",
+    "dbt.quiesce.gate.disable",
     "dbt.close-and-seal.ledger.seal",
 )
 """The points that are struck on the lab with dbt itself."""
-NOT_THERE = frozenset({"recover.wait-for-quiescence.gate.end-sessions"})
+NOT_THERE = frozenset({"recover.quiesce.gate.end-sessions"})
 """A process that was killed leaves no session on a real server: there is nothing to end."""
 
 

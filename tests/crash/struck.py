@@ -138,9 +138,22 @@ class WatchedLedger:
         self._strike("ledger", "authority")
         return self._real.authority()
 
+    def standing(self) -> Any:
+        """Ask how it stands."""
+        self._strike("ledger", "standing")
+        return self._real.standing()
+
     def afresh(self) -> WatchedLedger:
         """Return the same ledger on a new connection."""
         return WatchedLedger(self._real.afresh(), self._strike)
+
+    def regardless(self) -> WatchedLedger:
+        """Return the same ledger for reading only."""
+        return WatchedLedger(self._real.regardless(), self._strike)
+
+    def readmitting(self) -> WatchedLedger:
+        """Return the same ledger for a readmission."""
+        return WatchedLedger(self._real.readmitting(), self._strike)
 
     def end_sleepers(self) -> Any:
         """End stopped controllers."""

@@ -5,6 +5,7 @@ Of a ledger transaction everything has been said but COMMIT.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -18,9 +19,22 @@ pytestmark = pytest.mark.lab
 KNOWN = registered()
 ON_THE_LAB = [name for name, on_the_lab in KNOWN.items() if on_the_lab]
 WITH_A_STUB = [name for name in ON_THE_LAB if name not in WITH_DBT]
+ALL = os.environ.get("DPONE_TEST_CRASHES") == "all"
+"""Whether every point is struck here; otherwise one of each scene is. The simulator strikes them all in every run."""
 AT_LEAST = 100
 STANDS_ELSEWHERE = frozenset({"publish.require-unchanged.catalog.incarnation@shop"})
 """On the simulator the transfer to ClickHouse reads the warehouse."""
+ASKED_FIRST = "look.ledger.standing"
+"""What a command asks before anything else; the simulator's scenes begin after it."""
+
+
+def one_of(scene: str) -> str:
+    """Return the point in the middle of a scene."""
+    points = of_scene(scene, WITH_A_STUB)
+    return points[len(points) // 2]
+
+
+STRUCK = WITH_A_STUB if ALL else [one_of(scene) for scene in sorted(SCENES_ON_THE_LAB)]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +59,7 @@ def play(stage: LabStage, point: str) -> None:
     stage.settle()
     stage.demand_rest()
     strange = {one for one in passed if one not in KNOWN and one.split(".")[1] not in POLLING}
-    assert strange <= STANDS_ELSEWHERE
+    assert {one for one in strange if ASKED_FIRST not in one} <= STANDS_ELSEWHERE
     durable = [one for one in passed if one in KNOWN and is_durable(one)]
     assert [one for one in differences(of_scene(scene, ON_THE_LAB), durable) if one.startswith("hit")] == []
 
@@ -55,12 +69,13 @@ def test_there_are_enough_points() -> None:
     assert PLAYS.keys() == SCENES_ON_THE_LAB
 
 
-@pytest.mark.parametrize("point", WITH_A_STUB)
+@pytest.mark.parametrize("point", STRUCK)
 def test_a_crash_at_a_point(stage: LabStage, point: str) -> None:
     play(stage, point)
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.skipif(not ALL, reason="dbt takes minutes: DPONE_TEST_CRASHES=all runs it, as make soak CRASHES=all does")
 def test_a_crash_at_ten_points_with_dbt_itself(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each is recovered from; the next one's run is the proof that nothing of it is in the way."""
     stage = dbt_stage_of(place_in(tmp_path_factory.mktemp("dbt"), the_world))
