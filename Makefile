@@ -18,13 +18,14 @@ demo: env ## run the whole path on real engines and a real Airflow; FORMAT=json 
 docs: env ## check the documentation: links, commands, examples, and that reference pages are as the code is
 	@.venv/bin/python -m tests.docs.check
 
-soak: env ## play N seeded schedules from SEED on (500,000 from 0), then KILLS kills and stops per transfer on real engines (0), then RACES raced gates and twice as many deliveries (0), then with CRASHES=all every crash point of the lab
+soak: env ## play N seeded schedules from SEED on (500,000 from 0), then KILLS kills and stops per transfer on real engines (0), then RACES raced gates and twice as many deliveries (0), then with CRASHES=all every crash point of the lab, then MALFORMED documents of each schema (0)
 	@.venv/bin/python -m tests.simulation.soak --schedules $(or $(N),500000) --seed $(or $(SEED),0) --workers 2
 	@test $(or $(KILLS),0) = 0 || DPONE_TEST_KILL_CYCLES=$(KILLS) DPONE_TEST_KILL_SEED=$(or $(SEED),0) \
 		.venv/bin/python -m pytest tests/acceptance/test_kills.py -q
 	@test $(or $(RACES),0) = 0 || DPONE_TEST_RACED_GATES=$(RACES) DPONE_TEST_DELIVERIES=$$((2 * $(or $(RACES),0))) \
 		.venv/bin/python -m pytest tests/races -q --timeout=0
 	@test $(or $(CRASHES),0) = 0 || DPONE_TEST_CRASHES=$(CRASHES) .venv/bin/python -m pytest tests/crash -m lab -q --timeout=0
+	@test $(or $(MALFORMED),0) = 0 || DPONE_TEST_MALFORMED=$(MALFORMED) .venv/bin/python -m pytest tests/documents -m exhaustive -q
 
 bench: env ## measure, and print ratios; ONLY="attempt_overhead" chooses, ONLY=--list lists them
 	@.venv/bin/python -m benchmarks $(ONLY)

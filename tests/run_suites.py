@@ -95,14 +95,14 @@ def _tool(name: str, *arguments: str) -> tuple[str, ...]:
 SUITES = (
     Suite(
         "lint",
-        10,
+        5,
         "ruff: faults, what Airflow 3 removed, format",
         (
             Command("ruff check", _python("ruff", "check", ".")),
             Command("ruff format", _python("ruff", "format", "--check", ".")),
         ),
     ),
-    Suite("types", 60, "mypy, strict", (Command("mypy", _python("mypy")),)),
+    Suite("types", 50, "mypy, strict", (Command("mypy", _python("mypy")),)),
     Suite(
         "architecture",
         20,
@@ -126,27 +126,27 @@ SUITES = (
             ),
         ),
     ),
-    Suite("unit", 110, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
+    Suite("unit", 150, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
     Suite(
         "exhaustive",
-        50,
+        25,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2),),
     ),
     Suite(
         "simulation",
-        90,
+        45,
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(
-                "3,000 schedules, 100 of them twice",
-                _python("tests.simulation.soak", "--schedules", "3000", "--workers", "2", "--replays", "100"),
+                "1,200 schedules, 50 of them twice",
+                _python("tests.simulation.soak", "--schedules", "1200", "--workers", "2", "--replays", "50"),
             ),
         ),
     ),
     Suite(
         "crash",
-        120,
+        95,
         "every named crash point, on the simulator and on real engines",
         (
             Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2),
@@ -155,15 +155,15 @@ SUITES = (
     ),
     Suite(
         "model",
-        45,
+        65,
         "every state of small casts, each guard dropped in turn",
         (Pytest(folders=("model",)),),
     ),
-    Suite("sqltext", 25, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
+    Suite("sqltext", 10, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
     Suite("conformance", 5, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
     Suite(
         "interleaving",
-        145,
+        125,
         "every pair of ledger transactions, in every order",
         (Pytest(folders=("interleaving",), workers=2),),
     ),
@@ -175,15 +175,15 @@ SUITES = (
     ),
     Suite(
         "lab",
-        250,
+        270,
         "adapters and use cases on real engines",
-        (Pytest(folders=("lab",), workers=2), Pytest(marked="lab", workers=2)),
+        (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3)),
     ),
     Suite(
         "airflow",
-        70,
+        85,
         "operators, loader and bundle inside Airflow",
-        (Pytest(folders=("airflow",), workers=2), Pytest(marked="scheduler")),
+        (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
     ),
     Suite(
         "docs",
@@ -195,7 +195,7 @@ SUITES = (
         "acceptance",
         250,
         "the paths of demo and tutorial; an authority that goes back",
-        (Pytest(folders=("acceptance", "wentback"), workers=2),),
+        (Pytest(folders=("acceptance", "wentback"), workers=3),),
     ),
 )
 

@@ -49,12 +49,13 @@ def test_every_target_is_listed_with_what_it_does() -> None:
 
 
 def test_soak_plays_the_schedules_that_it_is_told() -> None:
-    schedules, kills, races, crashes = commands("soak", "N=2", "SEED=11")
+    schedules, *others = commands("soak", "N=2", "SEED=11")
     done = run(schedules)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "seeds 11 to 12" in done.stdout
     assert "schedules: 2," in done.stdout
-    for more in (kills, races, crashes):
+    assert len(others) == 4
+    for more in others:
         assert more[:4] == ["test", "0", "=", "0"], "nothing else unless it is asked for"
 
 
@@ -68,15 +69,20 @@ def test_soak_kills_what_it_is_told() -> None:
 
 
 def test_soak_races_what_it_is_told() -> None:
-    *_, races, _ = commands("soak", "N=2", "RACES=50")
+    _, _, races, *_ = commands("soak", "N=2", "RACES=50")
     assert {"DPONE_TEST_RACED_GATES=50", "DPONE_TEST_DELIVERIES=$((2 * 50))"} <= {races[5], " ".join(races[6:9])}
     assert "tests/races" in races
 
 
 def test_soak_crashes_everywhere_on_the_lab_when_it_is_told() -> None:
-    *_, crashes = commands("soak", "N=2", "CRASHES=all")
+    *_, crashes, _ = commands("soak", "N=2", "CRASHES=all")
     assert "DPONE_TEST_CRASHES=all" in crashes
     assert "tests/crash" in crashes
+
+
+def test_soak_makes_as_many_malformed_documents_as_it_is_told() -> None:
+    *_, malformed = commands("soak", "N=2", "MALFORMED=10000")
+    assert "DPONE_TEST_MALFORMED=10000" in malformed
 
 
 def test_soak_plays_half_a_million_schedules_by_itself() -> None:

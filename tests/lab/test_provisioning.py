@@ -48,7 +48,7 @@ def test_the_server_is_as_durable_and_as_closed_as_enrolment_asks(whole_lab: lab
         "synchronous_commit": "on",
         "full_page_writes": "on",
         "max_prepared_transactions": "0",
-        "max_connections": "200",
+        "max_connections": "700",
         "listen_addresses": "127.0.0.1",
         "unix_socket_directories": "",
         "password_encryption": "scram-sha-256",
