@@ -185,7 +185,7 @@ def alive(pid: int) -> bool:
 
 def test_far_more_than_the_budget_is_a_failure(place: Workplace) -> None:
     tally = run(Suite("x", 0, "", ()), place)
-    assert (tally.failed, tally.notes) == (1, ["more than 6 times its budget"])
+    assert (tally.failed, tally.notes) == (1, ["more than 3 times its budget"])
 
 
 def test_the_table_tells_seconds_budgets_and_reasons() -> None:
