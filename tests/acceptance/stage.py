@@ -14,23 +14,25 @@ from tests.acceptance.wire import Phase, Wire
 from tests.acceptance.world import TIMES, Deployment, Place, World
 
 TRANSACTIONS = (
+    ("standing", 1),  # whether the authority went back
     ("read", 1),  # what stands
     ("authority", 1),
     ("read", 2),  # the ledger's sequence
     ("read", 3),  # the registered slots
-    ("read", 4),  # the slots of others
+    ("read", 4),  # what another life of the database left
+    ("read", 5),  # the slots of others
     ("request", 1),
-    ("read", 5),  # what lives of the predecessor
+    ("read", 6),  # what lives of the predecessor
     ("drain", 1),
-    ("read", 6),  # again, after it was stopped
-    ("read", 7),  # the request
+    ("read", 7),  # again, after it was stopped
+    ("read", 8),  # the request
     ("authority", 2),
-    ("read", 8),  # the ledger's sequence
+    ("read", 9),  # the ledger's sequence
     ("prepare", 1),
     ("read back", 1),
-    ("read", 9),  # the ledger's sequence, for the marks
+    ("read", 10),  # the ledger's sequence, for the marks
     ("activate", 1),
-    ("read", 10),  # read back
+    ("read", 11),  # read back
 )
 """Every ledger transaction of a promotion over a predecessor, in order: its name, and how many of it there were."""
 WRITES = ("request", "drain", "prepare", "activate")
