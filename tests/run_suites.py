@@ -102,7 +102,7 @@ SUITES = (
             Command("ruff format", _python("ruff", "format", "--check", ".")),
         ),
     ),
-    Suite("types", 40, "mypy, strict", (Command("mypy", _python("mypy")),)),
+    Suite("types", 39, "mypy, strict", (Command("mypy", _python("mypy")),)),
     Suite(
         "architecture",
         16,
@@ -129,7 +129,7 @@ SUITES = (
     Suite("unit", 130, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
     Suite(
         "exhaustive",
-        20,
+        45,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2),),
     ),
@@ -146,7 +146,7 @@ SUITES = (
     ),
     Suite(
         "crash",
-        80,
+        85,
         "every named crash point, on the simulator and on real engines",
         (
             Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2),
@@ -175,7 +175,7 @@ SUITES = (
     ),
     Suite(
         "lab",
-        260,
+        240,
         "adapters and use cases on real engines",
         (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3)),
     ),
@@ -193,7 +193,7 @@ SUITES = (
     ),
     Suite(
         "acceptance",
-        259,
+        250,
         "the paths of demo and tutorial; an authority that goes back",
         (Pytest(folders=("acceptance", "wentback"), workers=3),),
     ),
