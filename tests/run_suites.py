@@ -129,7 +129,7 @@ SUITES = (
     Suite("unit", 130, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
     Suite(
         "exhaustive",
-        45,
+        65,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2),),
     ),
@@ -193,7 +193,7 @@ SUITES = (
     ),
     Suite(
         "acceptance",
-        250,
+        230,
         "the paths of demo and tutorial; an authority that goes back",
         (Pytest(folders=("acceptance", "wentback"), workers=3),),
     ),

@@ -22,7 +22,7 @@ from tests.documents.damage import Damage, added, doubled, huge, leaves, of_byte
 
 pytestmark = pytest.mark.exhaustive
 DOCUMENTS = {document.schema_id: document for document in every_document()}
-MALFORMED = int(os.environ.get("DPONE_TEST_MALFORMED", "2500"))
+MALFORMED = int(os.environ.get("DPONE_TEST_MALFORMED", "10000"))
 """Malformed documents of each schema; each is counted, and none that is the document itself. A soak asks for more."""
 FEWER: Mapping[str, int] = MappingProxyType({})
 """Schemas that get fewer because they are slow. None is."""

@@ -100,7 +100,7 @@ class Session:
         self.run(STATEMENTS["begin"])
         try:
             yield
-        except BaseException:
+        except BaseException:  # whatever ends the block, Ctrl-C included, ends the transaction; it is raised again
             with suppress(ServerError, AnswerLost):
                 self.run(STATEMENTS["rollback"])
             raise
