@@ -22,7 +22,7 @@ from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, principal_name
-from dpone_provider.domain.outcomes import DponeError, Unknown, refuse, unknown, unwind
+from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown, unwind
 from dpone_provider.domain.publication import Publication
 
 POLL_SECONDS = 0.05
@@ -87,8 +87,7 @@ class FrontDoor:
 
     def _close_and_seal(self, record: AttemptRecord, observer: OutcomeObserver, deadline: Deadline) -> Attempt:
         attempt_id = record.attempt.attempt_id
-        self.close(record, deadline)
-        record = self.record(attempt_id, deadline)
+        record = self.close(record, deadline)
         if record.attempt.state is not AttemptState.RUNNING:
             # Somebody else came first: what stands at the target may be the next attempt's by now.
             return record.attempt
@@ -101,16 +100,17 @@ class FrontDoor:
         """Read everything that the ledger holds of the attempt."""
         return require(self.ledger, "read", lambda tx: record_of(tx, attempt_id), deadline)
 
-    def close(self, record: AttemptRecord, deadline: Deadline) -> None:
-        """Bar every service without a gate row, and bring every gate to CLOSED.
+    def close(self, record: AttemptRecord, deadline: Deadline) -> AttemptRecord:
+        """Bar every service without a gate row, and bring every gate to CLOSED; return the record as it stands then.
 
         A gate that somebody journaled after ``record`` was read is met by the barring, which returns it as it stands.
         """
         gates = {gate.service_id: gate for gate in record.gates}
+        closed: AttemptRecord | None = None
         for service_id in record.attempt.services:
             gate = gates.get(service_id) or self._bar(record.attempt, service_id, deadline)
-            if gate.state is not GateState.CLOSED:
-                self._close(gate, deadline)
+            closed = None if gate.state is GateState.CLOSED else self._close(gate, deadline)
+        return closed or self.record(record.attempt.attempt_id, deadline)
 
     def collect(self, gates: Iterable[Gate]) -> tuple[str, ...]:
         """Remove the logins of CLOSED gates; return what was left over, by name. Total: ``sweep`` takes it later."""
@@ -155,11 +155,12 @@ class FrontDoor:
             self.ledger, "bar", lambda tx: gate_scripts.bar(tx, attempt.attempt_id, principal, evidence), deadline
         )
 
-    def _close(self, gate: Gate, deadline: Deadline) -> None:
+    def _close(self, gate: Gate, deadline: Deadline) -> AttemptRecord | None:
+        """Bring one gate to CLOSED; return what the ledger held in that moment, None when another had closed it."""
         attempt_id, service_id = gate.attempt_id, gate.service_id
         moved = require(self.ledger, "closing", lambda tx: gate_scripts.closing(tx, attempt_id, service_id), deadline)
         if moved.state is GateState.CLOSED:
-            return
+            return None
         observation = self.quiesce(gate.principal, str(gate), _again(attempt_id), deadline)
         evidence = proof_document(
             ProofKind.GATES_CLOSED,
@@ -168,14 +169,12 @@ class FrontDoor:
             names_gates=(gate.principal.name,),
             at=self.clock.utc_now(),
         )
-        require(
-            self.ledger,
-            "closed",
-            lambda tx: gate_scripts.closed(
-                tx, attempt_id, service_id, quiescent=observation.quiescent, evidence=evidence
-            ),
-            deadline,
-        )
+
+        def closed(tx: LedgerTransaction) -> AttemptRecord | Refused:
+            stands = gate_scripts.closed(tx, attempt_id, service_id, quiescent=observation.quiescent, evidence=evidence)
+            return stands if isinstance(stands, Refused) else record_of(tx, attempt_id)
+
+        return require(self.ledger, "closed", closed, deadline)
 
     def quiesce(self, principal: Principal, subject: str, again: str, deadline: Deadline) -> SessionObservation:
         """Disable a login, read it back, and wait until nothing of it is left; return the observation that shows it.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from dpone_provider.application.evidence import canonical_text, proof_document, sessions_observed
-from dpone_provider.application.front_door import FrontDoor
+from dpone_provider.application.front_door import AttemptRecord, FrontDoor
 from dpone_provider.application.ledger import readmission as scripts
 from dpone_provider.application.ledger.calls import require, settled
 from dpone_provider.application.ledger.readmission import Seen, Settled
@@ -170,12 +170,12 @@ class Readmitter:
     def _give_up_running(self, run: _Run, told: Told) -> None:
         """RUNNING → COMMIT_UNKNOWN for every attempt of the ledger, its gates closed and the rest barred."""
         for attempt in require(self.ledger, "read", scripts.running, run.seconds):
-            self.front_door.close(self.front_door.record(attempt.attempt_id, run.seconds), run.seconds)
-            run.unknown.append(self._seal(run, attempt))
+            record = self.front_door.record(attempt.attempt_id, run.seconds)
+            run.unknown.append(self._seal(run, self.front_door.close(record, run.seconds)))
             told(f"{run.unknown[-1]}: settle it with dpone attempt reconcile {attempt.attempt_id}")
 
-    def _seal(self, run: _Run, attempt: Attempt) -> Attempt:
-        gates = require(self.ledger, "read", lambda tx: tx.gates(attempt.attempt_id), run.seconds)
+    def _seal(self, run: _Run, record: AttemptRecord) -> Attempt:
+        attempt, gates = record.attempt, record.gates
         names = tuple(gate.principal.name for gate in gates)
         verdict = Verdict(
             outcome=AttemptState.COMMIT_UNKNOWN,

@@ -42,10 +42,9 @@ class TargetStanding:
             raise DponeError(nothing_changed(error.failure)) from error
 
     def _require_unchanged(self, deadline: Deadline) -> None:
-        authority = settled(self.ledger.authority())
         enrolment = settled(self.catalog.enrolment())
-        # Taken after the mark was read: whoever raised it had taken a lower number of this ledger.
-        sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
+        # The number is taken after the mark was read: whoever raised it had taken a lower one of this ledger.
+        authority, sequence = require(self.ledger, "read", lambda tx: (tx.authority(), tx.next_sequence()), deadline)
         require_enrolled_as_pinned(self.connection, enrolment, authority, sequence)
         if sequence - enrolment.mark > MARK_LAG:
             settled(self.catalog.raise_mark(sequence))

@@ -120,8 +120,7 @@ class Undertaker:
 
     def _seal(self, attempt: Attempt, burial: Burial, deadline: Deadline) -> Attempt:
         """RUNNING → COMMIT_UNKNOWN: what it wrote elsewhere is closed as ever, what it wrote there nobody can read."""
-        self.front_door.close(self.front_door.record(attempt.attempt_id, deadline), deadline)
-        record = self.front_door.record(attempt.attempt_id, deadline)
+        record = self.front_door.close(self.front_door.record(attempt.attempt_id, deadline), deadline)
         names = tuple(gate.principal.name for gate in record.gates)
         verdict = Verdict(
             outcome=AttemptState.COMMIT_UNKNOWN,

@@ -99,7 +99,7 @@ class TestSuccess:
         succeeded(world.run(flights))
         steps = [call for call in world.wire.calls("controller") if call not in ("ledger.read", "ledger.gate")]
         assert steps == [
-            *("ledger.admit", "ledger.authority", "catalog.enrolment", "catalog.incarnation", "ledger.admit"),
+            *("ledger.admit", "catalog.enrolment", "catalog.incarnation", "ledger.admit"),
             *("publisher.bind", "ledger.intend", "publisher.create_staged"),
             *("ledger.journal", "ledger.ready", "gate.create", "gate.enable", "gate.read_back", "ledger.deliver"),
             *("child.start", "child.event", "ledger.stage", "ledger.dispatch", "child.answer", "child.event"),

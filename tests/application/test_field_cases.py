@@ -289,7 +289,7 @@ def test_a_try_that_ended_the_one_before_says_so_when_it_fails_itself(world: Wor
     """Found: *nothing changed* was said although the earlier try had been closed and sealed."""
     first = world.binding(active)
     crashed(world, first, "child.start")
-    world.strike("ledger.authority", Fault.ERROR)
+    world.strike("catalog.enrolment", Fault.ERROR)
     seen = problem_of(world.run(world.binding(active, try_number=2)), Unknown)
     assert world.state(first) is AttemptState.FAILED
     assert seen.change is StateChange.MAYBE

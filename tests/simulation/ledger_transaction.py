@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from dpone_provider.application.ports.ledger import EnvironmentRow, GuardLost, Lock, NodeEvent, WorkloadRow
+from dpone_provider.application.ports.ledger import Authority, EnvironmentRow, GuardLost, Lock, NodeEvent, WorkloadRow
 from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, Proof
 from dpone_provider.domain.gate import Gate
 from dpone_provider.domain.identity import (
@@ -48,6 +48,10 @@ class SimulatedTransaction(ReadmissionPart):
     def handle(self) -> object:
         """The transaction itself."""
         return self
+
+    def authority(self) -> Authority:
+        """Return whose rows these are."""
+        return self.rows.authority[0]
 
     def next_sequence(self) -> int:
         """Take a number."""

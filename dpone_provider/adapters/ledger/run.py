@@ -66,7 +66,7 @@ class Run:
             DponeError: the body left the transaction in an error that it did not report.
         """
         session = Session(self._connection, self._before)
-        result = body(cast(LedgerTransaction, SqlTransaction(session, self._script.control_schema)))
+        result = body(cast(LedgerTransaction, SqlTransaction(session, self._script.control_schema, self.authority)))
         if isinstance(result, type_of_failure):
             self._connection.rollback()
             return cast(Failure, result)

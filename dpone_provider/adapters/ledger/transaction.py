@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dpone_provider.adapters.ledger.attempts import AttemptRows
 from dpone_provider.adapters.ledger.gates import GateRows
 from dpone_provider.adapters.ledger.occurrences import OccurrenceRows
@@ -9,15 +11,17 @@ from dpone_provider.adapters.ledger.publications import PublicationRows
 from dpone_provider.adapters.ledger.readmission import ReadmissionRows
 from dpone_provider.adapters.ledger.session import Session
 from dpone_provider.adapters.ledger.slots import SlotRows
+from dpone_provider.application.ports.ledger import Authority
 
 
 class SqlTransaction(OccurrenceRows, SlotRows, ReadmissionRows, AttemptRows, GateRows, PublicationRows):
     """Implements ``LedgerTransaction`` over SQLAlchemy Core."""
 
-    def __init__(self, session: Session, control_schema: str) -> None:
-        """Speak through ``session`` about the tables of ``control_schema``."""
+    def __init__(self, session: Session, control_schema: str, authority: Callable[[], Authority]) -> None:
+        """Speak through ``session`` about the tables of ``control_schema``; ``authority`` tells whose they are."""
         self.session = session
         self.control_schema = control_schema
+        self.authority = authority
 
     @property
     def handle(self) -> object:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from dpone_provider.alarms import set_alarm
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.sql_files import load
 
@@ -28,9 +29,9 @@ CUT_AFTER = 2.0
 class Watch:
     """Runs beside one transaction. ``blockers`` says, in words, who last kept it waiting; empty when nobody did.
 
-    A thread, because the driver is inside the waiting call. It sleeps unless the deadline comes near. When the server
-    has not answered ``CUT_AFTER`` seconds after the deadline, it shuts the connection's socket, so that the driver's
-    call ends. It asks the server nothing itself, so that nothing can keep it.
+    The driver is inside the waiting call. When the deadline comes near, a thread begins to look who blocks; when the
+    server has not answered ``CUT_AFTER`` seconds after the deadline, the connection's socket is shut, so that the
+    driver's call ends. The latter asks the server nothing, so that nothing can keep it.
     """
 
     def __init__(
@@ -42,9 +43,7 @@ class Watch:
         """Watch ``connection``; ``look`` opens another one to the same server."""
         self._cut = Cut(connection)
         self._deadline = deadline
-        self._over = threading.Event()
-        self._looker = _Looker(connection.info.backend_pid, look, self._over)
-        self._thread = threading.Thread(target=self._run, name="ledger watch", daemon=True)
+        self._looker = _Looker(connection.info.backend_pid, look)
 
     @property
     def blockers(self) -> str:
@@ -53,50 +52,45 @@ class Watch:
 
     def __enter__(self) -> Watch:
         """Begin to watch."""
-        self._thread.start()
+        remaining = self._deadline.remaining()
+        patience = self._deadline.at + CUT_AFTER - self._deadline.clock.monotonic()
+        self._alarms = (
+            set_alarm(remaining - min(LOOK_BEFORE, remaining / 2), self._looker.begin),
+            set_alarm(max(0.0, patience), self._cut.now),
+        )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop watching, before the connection is used for anything else."""
-        self._over.set()
-        self._thread.join()
+        for alarm in self._alarms:
+            alarm.call_off()
+        self._looker.end()
         self._cut.close()
-
-    def _run(self) -> None:
-        remaining = self._deadline.remaining()
-        if self._over.wait(max(0.0, remaining - min(LOOK_BEFORE, remaining / 2))):
-            return
-        with self._looker:
-            if not self._over.wait(max(0.0, self._patience())):
-                self._cut.now()
-
-    def _patience(self) -> float:
-        """Return the seconds left until the server is taken for silent."""
-        return self._deadline.at + CUT_AFTER - self._deadline.clock.monotonic()
 
 
 class _Looker:
     """Asks who blocks a session, again and again, in a thread that is not waited for when the server says nothing."""
 
-    def __init__(self, pid: int, look: Callable[[], psycopg.Connection[Any]], over: threading.Event) -> None:
+    def __init__(self, pid: int, look: Callable[[], psycopg.Connection[Any]]) -> None:
         self.blockers = ""
         self._pid = pid
         self._look = look
-        self._over = over
+        self._over = threading.Event()
         self._cut: Cut | None = None
-        self._thread = threading.Thread(target=self._run, name="ledger look", daemon=True)
+        self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="ledger look", daemon=True)
         self._thread.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._thread.join(END_SECONDS)
-        if self._cut is not None:
-            self._cut.now()
+    def end(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(END_SECONDS)
+            if self._cut is not None:
+                self._cut.now()
 
     def _run(self) -> None:
         # Without an answer there is nothing to tell; the wait itself goes on until it is answered or cut.
@@ -128,13 +122,11 @@ class Cut:
 def bounded(connection: psycopg.Connection[Any], seconds: float) -> Iterator[None]:
     """End a connection if the block runs for longer than ``seconds``."""
     with closing(Cut(connection)) as cut:
-        timer = threading.Timer(seconds, cut.now)
-        timer.daemon = True
-        timer.start()
+        alarm = set_alarm(seconds, cut.now)
         try:
             yield
         finally:
-            timer.cancel()
+            alarm.call_off()
 
 
 def in_words(pid: int, who: str, state: str, seconds: int) -> str:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from dpone_provider.adapters.mssql.errors import AnswerLost
+from dpone_provider.alarms import set_alarm
 
 GRACE_SECONDS: Final = 2.0
 """Left to the driver's own time-out, in whole seconds, which gives a better answer."""
@@ -80,19 +81,19 @@ class Watchdog:
 
     def __init__(self, sockets: Sockets, seconds: float) -> None:
         """Watch for ``seconds`` and the grace."""
-        self._timer = threading.Timer(seconds + GRACE_SECONDS, sockets.shut)
-        self._timer.daemon = True
+        self._sockets = sockets
+        self._seconds = seconds + GRACE_SECONDS
 
     def __enter__(self) -> Self:
         """Begin to watch."""
-        self._timer.start()
+        self._alarm = set_alarm(self._seconds, self._sockets.shut)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop watching."""
-        self._timer.cancel()
+        self._alarm.call_off()
 
 
 def _descriptors() -> set[int]:

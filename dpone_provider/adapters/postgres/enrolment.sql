@@ -81,7 +81,7 @@ WITH ours AS (
     UNION
     SELECT acl.grantee, acl.privilege_type || ' on column ' || a.attname || ' of ' || managed.schema_name || '.' || c.relname
     FROM managed JOIN pg_class AS c ON c.relnamespace = managed.schema_oid
-    JOIN pg_attribute AS a ON a.attrelid = c.oid, aclexplode(a.attacl) AS acl
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attacl IS NOT NULL, aclexplode(a.attacl) AS acl
     WHERE acl.privilege_type IN ('INSERT', 'UPDATE', 'REFERENCES')
     UNION
     SELECT c.relowner, 'owns ' || managed.schema_name || '.' || c.relname

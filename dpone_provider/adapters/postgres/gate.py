@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +20,7 @@ from dpone_provider.adapters.postgres.errors import (
 )
 from dpone_provider.adapters.postgres.half_open import UnderWay, Watch
 from dpone_provider.adapters.postgres.names import filled, identifier, listed, literal
-from dpone_provider.adapters.postgres.session import KeptSession, Session, borrowed, session
+from dpone_provider.adapters.postgres.session import KeptSession, Session, borrowed
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
 from dpone_provider.documents.canonical import canonical_bytes
@@ -41,7 +40,7 @@ class PostgresGate:
 
     ``call_seconds`` bounds every call that is given no deadline. The object remembers, between polls of one principal,
     which logins under way count and which sessions it saw; a new object begins that anew, which is only slower. From
-    ``disable`` to ``collect`` it keeps one connection: closing polls. For one thread.
+    the first ``read_back`` to ``collect`` it keeps one connection, as closing polls. For one thread.
     """
 
     endpoint: Endpoint
@@ -94,8 +93,10 @@ class PostgresGate:
 
     def read_back(self, principal: Principal) -> PrincipalObservation | Unknown:
         """Read the role on a fresh connection, or on the one that its closing keeps."""
+        if principal.name not in self._closing:
+            self._kept.close()
         try:
-            with self._reading(principal) as own:
+            with self._kept.use(self.call_seconds) as own:
                 rows = own.rows(STATEMENTS["read_back"], {"name": principal.name})
         except ERRORS as error:
             return unreadable(error, f"login {principal.name}")
@@ -179,11 +180,6 @@ class PostgresGate:
                 return tuple(name for (name,) in own.rows(STATEMENTS["principals"]))
         except ERRORS as error:
             return unreadable(error, f"logins of service {self.service_id}")
-
-    def _reading(self, principal: Principal) -> AbstractContextManager[Session]:
-        if principal.name in self._closing:
-            return self._kept.use(self.call_seconds)
-        return session(self.endpoint, self.credential, purpose="dpone gate: read back", seconds=self.call_seconds)
 
     def _hindrances(self, ledger: Session, plan: GrantPlan) -> tuple[str, ...]:
         rows = ledger.rows(STATEMENTS["hindrances"], {"schemas": list(plan.writer_schemas)})

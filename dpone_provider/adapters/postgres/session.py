@@ -6,6 +6,8 @@ exception chain leads to the connection and its password.
 
 from __future__ import annotations
 
+import math
+import select
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,6 +37,10 @@ _TIME_OUTS: Final = (
 )
 _LEAST_CONNECT_SECONDS = 2
 """libpq takes no shorter time-out."""
+_NO_REST_SECONDS: Final = 1.0
+"""A connection that was used so recently is asked nothing, unless the server has said something meanwhile."""
+_MOST_REST_SECONDS: Final = 30.0
+"""One that was not used for longer is not asked whether it lives: what lies between may have forgotten it, silently."""
 _FULL: Final = ("too many clients", "too many connections", "remaining connection slots")
 _NOT_NOW: Final = ("the database system is", *_FULL)
 """Refusals at login that say nothing about the login (libpq gives no SQLSTATE before a session exists)."""
@@ -118,23 +124,26 @@ class KeptSession:
         self._credential = credential
         self._purpose = purpose
         self._raw: Raw | None = None
+        self._limits: Mapping[str, str] = {}
+        self._used = -math.inf
 
     @contextmanager
     def use(self, seconds: float) -> Iterator[Session]:
-        """Give the connection for one call, bounded anew; one that broke is replaced at the next use.
+        """Give the connection for one call, bounded anew; one that broke, or rested for long, is replaced.
 
         Raises:
             LoginRefused: the server let the role not in.
             AnswerLost: nobody answered.
         """
         raw = self._reusable(seconds) or _opened(self._endpoint, self._credential, self._purpose, seconds)
-        self._raw = raw
+        self._raw, self._limits = raw, _time_outs(seconds)
         try:
             with Watchdog(raw.fileno(), seconds):
                 yield Session(raw)
         except AnswerLost:
             self.close()
             raise
+        self._used = time.monotonic()
 
     def close(self) -> None:
         """Close it; the next use opens another."""
@@ -144,16 +153,26 @@ class KeptSession:
                 raw.close()
 
     def _reusable(self, seconds: float) -> Raw | None:
-        """Return the open connection with new time-outs, or None if the server has given it up meanwhile."""
-        if self._raw is None or self._raw.closed:
+        """Return the open connection with these time-outs, or None if there is none, or none to rely on."""
+        rested = time.monotonic() - self._used
+        if self._raw is None or self._raw.closed or rested > _MOST_REST_SECONDS:
             self.close()
             return None
+        if rested < _NO_REST_SECONDS and self._limits == _time_outs(seconds) and _says_nothing(self._raw):
+            return self._raw
         try:
             with Watchdog(self._raw.fileno(), seconds):
                 Session(self._raw).rows(_TIME_OUTS, _time_outs(seconds))
         except (AnswerLost, ServerError):
             self.close()
         return self._raw
+
+
+def _says_nothing(raw: Raw) -> bool:
+    """Tell whether nothing has arrived between statements: the last words of a session that was ended would have."""
+    waiting = select.poll()
+    waiting.register(raw.fileno(), select.POLLIN)
+    return not waiting.poll(0)
 
 
 def borrowed(handle: object) -> Session | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
+
+from dpone_provider.alarms import set_alarm
 
 GRACE_SECONDS = 0.5
 """Left to the server's own time-outs, which give a better answer."""
@@ -23,19 +24,18 @@ class Watchdog:
     def __init__(self, file_descriptor: int, seconds: float) -> None:
         """Watch a socket's descriptor; it is duplicated, so that a number which is reused is never hit."""
         self._socket = socket.socket(fileno=os.dup(file_descriptor))
-        self._timer = threading.Timer(seconds + GRACE_SECONDS, self._bite)
-        self._timer.daemon = True
+        self._seconds = seconds + GRACE_SECONDS
 
     def __enter__(self) -> Self:
         """Begin to watch."""
-        self._timer.start()
+        self._alarm = set_alarm(self._seconds, self._bite)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop watching."""
-        self._timer.cancel()
+        self._alarm.call_off()
         self._socket.close()
 
     def _bite(self) -> None:

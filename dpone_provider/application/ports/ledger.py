@@ -123,6 +123,9 @@ class LedgerTransaction(ReadmissionRows, Protocol):
     handle: object
     """The transaction's own connection, opaque: only an adapter of the same engine may use it."""
 
+    def authority(self) -> Authority:
+        """Return who this ledger is, as this transaction found it when it began."""
+
     def next_sequence(self) -> int:
         """Return the next ledger sequence number: the order of everything. Gaps are allowed."""
 

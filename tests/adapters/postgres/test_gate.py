@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from dpone_provider.adapters.postgres.gate import PostgresGate
+from dpone_provider.adapters.postgres.scram import ITERATIONS
 from dpone_provider.adapters.postgres.session import SSL_MODES
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.gate import GrantPlan, SessionObservation
@@ -201,7 +202,7 @@ def test_with_several_schemas_each_object_goes_to_its_own_writer(stage: Stage) -
 def test_the_server_never_sees_the_clear_password(stage: Stage) -> None:
     credential = stage.issued(stage.journaled(stage.attempt()))
     ((kept,),) = stage.enrolled.execute("SELECT rolpassword FROM pg_authid WHERE rolname = %s", credential.user)
-    assert str(kept).startswith("SCRAM-SHA-256$4096:")
+    assert str(kept).startswith(f"SCRAM-SHA-256${ITERATIONS}:")
     assert credential.password.reveal() not in str(kept)
 
 

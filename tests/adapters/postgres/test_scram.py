@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from dpone_provider import lab
-from dpone_provider.adapters.postgres.scram import verifier
+from dpone_provider.adapters.postgres.scram import ITERATIONS, verifier
 from dpone_provider.domain.secret import Secret
 
 
@@ -31,7 +31,7 @@ def test_a_login_with_our_verifier_takes_the_password(fresh_database: lab.LabDat
 def test_the_salt_and_the_iterations_are_kept() -> None:
     made = verifier(Secret("abc"), b"0123456789abcdef")
     assert base64.b64encode(b"0123456789abcdef").decode() in made
-    assert made.startswith("SCRAM-SHA-256$4096:")
+    assert made.startswith(f"SCRAM-SHA-256${ITERATIONS}:")
 
 
 def test_only_ascii_is_taken() -> None:
