@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from dpone_provider.adapters.ledger.dialect import Dialect
 from dpone_provider.adapters.ledger.errors import Answer, Meaning, law_refused
 from dpone_provider.application.ports.ledger import ROW_LOCKED, Conflict
 from dpone_provider.domain.outcomes import (
@@ -19,18 +20,16 @@ from dpone_provider.domain.outcomes import (
     unwind,
 )
 
-LOGIN_REFUSED = ("28000", "28P01", "3D000", "42501")
-
 
 def answered(
-    answer: Answer, script: str, endpoint: str, *, committing: bool, blockers: str
+    answer: Answer, script: str, dialect: Dialect, *, committing: bool, blockers: str
 ) -> Conflict | Busy | Refused | Unknown:
     """Return the outcome of a run that ended with ``answer``; ``blockers`` are who was seen to keep it waiting.
 
     Raises:
         DponeError: Failed, when a law of the database or anything else that is no business of the script refused.
     """
-    subject = f"ledger transaction {script}"
+    subject, endpoint = f"ledger transaction {script}", str(dialect.endpoint)
     match answer.meaning:
         case Meaning.CONFLICT:
             return Conflict(answer.constraint)
@@ -41,7 +40,9 @@ def answered(
         case Meaning.LOST:
             return _answer_lost(subject, endpoint, answer) if committing else unreachable(endpoint, script, answer)
         case Meaning.ABSENT:
-            return _absent(subject, answer)
+            return _absent(subject, answer, dialect)
+        case Meaning.LOGIN_REFUSED | Meaning.FULL:
+            return unreachable(endpoint, script, answer)
         case Meaning.LAW:
             unwind(law_refused(answer, script))
         case Meaning.REFUSED:
@@ -49,9 +50,9 @@ def answered(
                 fail(
                     "ledger_statement_refused",
                     subject,
-                    found=f"{answer.message} (SQLSTATE {answer.sqlstate})",
+                    found=f"{answer.message} ({answer.code})",
                     allowed="a statement that the control schema accepts",
-                    next_command="have an administrator compare what is installed with 010_control_schema.sql",
+                    next_command=f"have an administrator compare what is installed with {dialect.installed_by}",
                 )
             )
         case _:
@@ -60,7 +61,7 @@ def answered(
 
 def unreachable(endpoint: str, script: str, answer: Answer) -> Refused | Unknown:
     """Return that the server could not be spoken to before anything was committed."""
-    if answer.sqlstate in LOGIN_REFUSED or "password authentication failed" in answer.message:
+    if answer.meaning is Meaning.LOGIN_REFUSED:
         return refuse(
             "authority_login_refused",
             endpoint,
@@ -116,11 +117,11 @@ def _answer_lost(subject: str, endpoint: str, answer: Answer) -> Unknown:
     )
 
 
-def _absent(subject: str, answer: Answer) -> Refused:
+def _absent(subject: str, answer: Answer, dialect: Dialect) -> Refused:
     return refuse(
         "control_schema_missing",
         subject,
-        found=f"{answer.message} (SQLSTATE {answer.sqlstate})",
-        allowed="a database in which sql/postgres/010_control_schema.sql was installed",
-        next_command="have an administrator install it (docs: how-to-enrol-postgres)",
+        found=f"{answer.message} ({answer.code})",
+        allowed=f"a database in which {dialect.installed_by} was installed",
+        next_command=f"have an administrator install it (docs: how-to-enrol-{dialect.endpoint.kind})",
     )

@@ -1,52 +1,22 @@
-"""The ledger on PostgreSQL: runs transaction scripts, and says what became of them."""
+"""The ledger on PostgreSQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from sqlalchemy.pool import Pool, QueuePool
 
-import psycopg
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool, Pool, QueuePool
-
-from dpone_provider.adapters.ledger.answers import answered, deadlock_until_deadline, unreachable
-from dpone_provider.adapters.ledger.connection import open_connection
-from dpone_provider.adapters.ledger.errors import Meaning, is_full, read_error
-from dpone_provider.adapters.ledger.opening import Admits
-from dpone_provider.adapters.ledger.run import Hook, Run, Script, Unopened, guard_lost
+from dpone_provider.adapters.ledger.dialect import Admits
+from dpone_provider.adapters.ledger.postgres import PostgresDialect
+from dpone_provider.adapters.ledger.run import Hook
+from dpone_provider.adapters.ledger.sql_ledger import SLEEPER_SECONDS, SqlLedger, no_hook
 from dpone_provider.adapters.ledger.tables import SCHEMA
-from dpone_provider.adapters.ledger.transaction import SqlTransaction
-from dpone_provider.adapters.ledger.waiting import STATEMENTS, Watch, bounded, in_words
-from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLost, LedgerTransaction
-from dpone_provider.application.ports.readmission import AuthorityStanding
-from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.application.ports.time import Clock
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.outcomes import Failure, Refused, StateChange, Unknown
 
-Result = TypeVar("Result")
-POOLED = 2
-IDENTITY_SECONDS = 10.0
-LOOK_SECONDS = 2
-FULL_SECONDS = 0.1
-"""Between two connects to a server that has no place."""
-SLEEPER_SECONDS = 10.0
+__all__ = ["SLEEPER_SECONDS", "PostgresLedger"]
 
 
-class _Again(Exception):
-    """The transaction is rolled back for certain and may run again."""
-
-
-def _no_hook(name: str) -> None:
-    """Do nothing before a statement."""
-
-
-class PostgresLedger:
-    """Implements ``Ledger`` on PostgreSQL. May be shared between threads, not between processes.
-
-    Connections are kept between runs (logging in costs more than a transaction does); ``afresh`` gives the same ledger
-    with a new connection for every run, for reading back what was written.
-    """
+class PostgresLedger(SqlLedger):
+    """Implements ``Ledger`` on PostgreSQL, from where it is and who connects."""
 
     def __init__(
         self,
@@ -60,152 +30,14 @@ class PostgresLedger:
         sleeper_seconds: float = SLEEPER_SECONDS,
         admits: Admits = Admits.NOBODY,
     ) -> None:
-        """Connect to nothing yet. ``on_statement`` is called with each statement's name before it is sent;
-        ``sleeper_seconds`` is how long a session has said nothing inside a transaction that ``end_sleepers`` ends."""
-        self.endpoint = endpoint
-        self._credential = credential
-        self._clock = clock
-        self._schema = control_schema
-        self._hook = on_statement or _no_hook
-        self._sleeper_seconds = sleeper_seconds
-        self._admits = admits
-        self._views: dict[Admits, PostgresLedger] = {}
-        # Renaming the schema costs every statement again, so it is asked for only where there is another name.
-        renamed = {} if control_schema == SCHEMA else {"schema_translate_map": {SCHEMA: control_schema}}
-        sized: dict[str, Any] = {"pool_size": POOLED, "max_overflow": -1} if pool is QueuePool else {}
-        self._engine = create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: open_connection(endpoint, credential, application_name="dpone"),
-            poolclass=pool,
-            isolation_level="READ COMMITTED",
-            use_native_hstore=False,
-            execution_options=renamed,
-            **sized,
-        )
-
-    def afresh(self) -> PostgresLedger:
-        """Return the same ledger with a new connection for every run."""
-        return self._like(self._admits, NullPool)
-
-    def regardless(self) -> PostgresLedger:
-        """Return the same ledger for reading only; see ``Ledger.regardless``."""
-        return self._view(Admits.LOOKING)
-
-    def readmitting(self) -> PostgresLedger:
-        """Return the same ledger for a readmission; see ``Ledger.readmitting``."""
-        return self._view(Admits.READMITTING)
-
-    def standing(self) -> AuthorityStanding | Refused | Unknown:
-        """Read how the authority stands; see ``Ledger.standing``."""
-        deadline = Deadline.after(self._clock, IDENTITY_SECONDS)
-        found = self.regardless().run("standing", lambda tx: cast("SqlTransaction", tx).standing(), deadline)
-        return cast("AuthorityStanding | Refused | Unknown", found)
-
-    def _view(self, admits: Admits) -> PostgresLedger:
-        if admits not in self._views:
-            self._views[admits] = self._like(admits, QueuePool)
-        return self._views[admits]
-
-    def _like(self, admits: Admits, pool: type[Pool]) -> PostgresLedger:
-        return PostgresLedger(
-            self.endpoint,
-            self._credential,
-            self._clock,
-            control_schema=self._schema,
-            on_statement=self._hook,
+        """Connect to nothing yet; see ``SqlLedger``."""
+        self.credential = credential
+        super().__init__(
+            PostgresDialect(endpoint, credential),
+            clock,
+            control_schema=control_schema,
+            on_statement=on_statement or no_hook,
             pool=pool,
-            sleeper_seconds=self._sleeper_seconds,
+            sleeper_seconds=sleeper_seconds,
             admits=admits,
-        )
-
-    def close(self) -> None:
-        """Close the connections that are kept."""
-        self._engine.dispose()
-        for view in self._views.values():
-            view.close()
-
-    def run(
-        self, name: str, script: Callable[[LedgerTransaction], Result], deadline: Deadline
-    ) -> Result | Conflict | Failure:
-        """Run ``script`` in one transaction; see ``Ledger.run``.
-
-        Raises:
-            DponeError: a guarded write met other rows than were read, or a law of the database refused one.
-        """
-        return self._run(name, lambda run: run.commit(script), deadline)
-
-    def end_sleepers(self) -> tuple[str, ...] | Unknown:
-        """End the sessions of stopped controllers; see ``Ledger.end_sleepers``."""
-        try:
-            with self._look() as beside, bounded(beside, LOOK_SECONDS):
-                rows = beside.execute(STATEMENTS["end_sleepers"], {"seconds": self._sleeper_seconds}).fetchall()
-        except psycopg.Error as error:
-            found = unreachable(str(self.endpoint), "end sleepers", read_error(error))
-            return found if isinstance(found, Unknown) else Unknown(found.problem, change=StateChange.NONE)
-        return tuple(in_words(*row) for row in rows)
-
-    def authority(self) -> Authority | Refused | Unknown:
-        """Read the authority's identity."""
-        found = self._run("authority", Run.authority, Deadline.after(self._clock, IDENTITY_SECONDS))
-        return cast("Authority | Refused | Unknown", found)
-
-    def _run(self, name: str, work: Callable[[Run], Result], deadline: Deadline) -> Result | Conflict | Failure:
-        script = Script(name=name, control_schema=self._schema, deadline=deadline, hook=self._hook, admits=self._admits)
-        while True:
-            try:
-                return self._once(script, work)
-            except _Again:
-                if deadline.passed():
-                    return deadlock_until_deadline(name)
-            except GuardLost as error:
-                raise guard_lost(error, name) from error
-            except Unopened as error:
-                return error.refused
-
-    def _once(self, script: Script, work: Callable[[Run], Result]) -> Result | Conflict | Failure:
-        kept = self._kept()
-        try:
-            connection = self._connected(script.deadline)
-        except DBAPIError as error:
-            return unreachable(str(self.endpoint), script.name, read_error(error))
-        with connection:
-            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-            run = Run(script, connection)
-            watch = Watch(driver, script.deadline, self._look)
-            try:
-                with watch:
-                    return work(run)
-            except (DBAPIError, psycopg.Error) as error:
-                # The second comes out of the transaction's handle, when a script lets it pass.
-                answer = read_error(error)
-        if answer.meaning is Meaning.REPEAT:
-            raise _Again
-        if answer.meaning is Meaning.LOST and kept and not run.opened and not script.deadline.passed():
-            # A kept connection had died before anything was sent on it: the next one is new.
-            self._engine.dispose()
-            raise _Again
-        return answered(answer, script.name, str(self.endpoint), committing=run.committing, blockers=watch.blockers)
-
-    def _connected(self, deadline: Deadline) -> Connection:
-        """Take a connection that is kept, or open one; while the server has no place for one, wait for it.
-
-        Raises:
-            DBAPIError: it cannot be had, or not before the deadline.
-        """
-        while True:
-            try:
-                return self._engine.connect()
-            except DBAPIError as error:
-                if deadline.passed() or not is_full(read_error(error)):
-                    raise
-            self._clock.wait(min(FULL_SECONDS, deadline.remaining()))
-
-    def _kept(self) -> bool:
-        """Tell whether a connection from an earlier run is kept, so that the next run may be given a dead one."""
-        pool = self._engine.pool
-        return isinstance(pool, QueuePool) and pool.checkedin() > 0
-
-    def _look(self) -> psycopg.Connection[Any]:
-        return open_connection(
-            self.endpoint, self._credential, application_name="dpone/look", autocommit=True, seconds=LOOK_SECONDS
         )

@@ -9,7 +9,6 @@ from sqlalchemy import Row
 
 from dpone_provider.adapters.ledger.attempts import AttemptRows
 from dpone_provider.adapters.ledger.gates import gate_of_row
-from dpone_provider.adapters.ledger.opening import statement
 from dpone_provider.adapters.ledger.publications import publication_of_row
 from dpone_provider.adapters.ledger.session import Session
 from dpone_provider.adapters.ledger.statements import gates as gates_sql
@@ -26,16 +25,15 @@ class ReadmissionRows(AttemptRows):
     """The part of ``LedgerTransaction`` that is about an authority that went back, and services lost for good."""
 
     session: Session
-    control_schema: str
 
     def lock_authority(self) -> AuthorityStanding:
         """Lock the authority's table exclusively, then read how it stands."""
-        self.session.driver("lock authority", statement("lock_authority", self.control_schema), {})
+        self.session.named("lock_authority")
         return self.standing()
 
     def standing(self) -> AuthorityStanding:
         """Read how the authority stands."""
-        row = self.session.driver("read standing", statement("standing", self.control_schema), {}).one()
+        row = self.session.named("read_standing").one()
         return AuthorityStanding(
             authority_id=row.authority_id,
             family=Family(row.family),
@@ -79,8 +77,7 @@ class ReadmissionRows(AttemptRows):
 
     def raise_sequence(self, at_least: int) -> None:
         """Call the schema's own function, which only raises."""
-        text = statement("raise_sequence", self.control_schema)
-        self.session.driver("raise sequence", text, {"at_least": at_least})
+        self.session.named("raise_sequence", at_least=at_least)
 
     def add_floors(
         self,

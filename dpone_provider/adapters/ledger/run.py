@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
-import psycopg
-from psycopg import pq
-from sqlalchemy import Connection
-
-from dpone_provider.adapters.ledger.opening import (
-    RENEW_AFTER,
-    Admits,
-    application_name,
-    open_transaction,
-    renew_timeouts,
-)
-from dpone_provider.adapters.ledger.session import Parameters, Session
+from dpone_provider.adapters.ledger.dialect import Admits, Conversation, FailedInside, Moment, Parameters
+from dpone_provider.adapters.ledger.opening import RENEW_AFTER, application_name, authority_of
+from dpone_provider.adapters.ledger.session import Session
 from dpone_provider.adapters.ledger.transaction import SqlTransaction
 from dpone_provider.application.ports.ledger import Authority, GuardLost, LedgerTransaction
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.domain.outcomes import DponeError, Failure, Refused, fail, type_of_failure, unwind
+from dpone_provider.domain.outcomes import DponeError, Failure, Refused, fail, refuse, type_of_failure
 
 Result = TypeVar("Result")
 Hook = Callable[[str], None]
@@ -48,40 +39,47 @@ class Unopened(Exception):
 
 
 class Run:
-    """One run. ``committing`` tells whether COMMIT was sent: from then on a lost answer is an unknown outcome."""
+    """One run. ``moment`` tells whether COMMIT was sent: from then on a lost answer is an unknown outcome."""
 
-    def __init__(self, script: Script, connection: Connection) -> None:
-        """Run ``script`` on ``connection``, which is in no transaction."""
+    def __init__(self, script: Script, conversation: Conversation) -> None:
+        """Run ``script``; ``conversation`` is in no transaction."""
         self._script = script
-        self._connection = connection
+        self._conversation = conversation
         self._opened: Authority | None = None
         self._timeouts_set = 0.0
-        self.committing = False
+        self._over = False
+        self.moment = Moment.RUNNING
 
     def commit(self, body: Callable[[LedgerTransaction], Result]) -> Result | Failure:
         """Run ``body``, then commit; a failure that it returns is rolled back and returned.
 
         Raises:
             Unopened: the authority refuses.
-            DponeError: the body left the transaction in an error that it did not report.
+            FailedInside: the body left the transaction in an error that it did not report.
         """
-        session = Session(self._connection, self._before)
-        result = body(cast(LedgerTransaction, SqlTransaction(session, self._script.control_schema, self.authority)))
+        session = Session(self._conversation, self._before)
+        result = body(cast(LedgerTransaction, SqlTransaction(session, self.authority)))
         if isinstance(result, type_of_failure):
-            self._connection.rollback()
             return cast(Failure, result)
         session.flush()
         self.authority()
-        self._require_healthy()
+        if not self._conversation.settle(wrote=session.wrote):
+            raise FailedInside
         self._script.hook("commit")
-        self.committing = True
-        self._connection.commit()
+        self.moment = Moment.COMMITTING
+        self._conversation.commit()
+        self._over = True
         return result
 
     @property
     def opened(self) -> bool:
         """Tell whether the server answered the opening statement."""
         return self._opened is not None
+
+    def end(self) -> None:
+        """Roll back what was not committed."""
+        if not self._over:
+            self._conversation.rollback()
 
     def authority(self) -> Authority:
         """Return the authority that this transaction was opened with, opening it if no statement has.
@@ -98,32 +96,34 @@ class Run:
         deadline = self._script.deadline
         if self._timeouts_set - deadline.remaining() > RENEW_AFTER:
             self._timeouts_set = deadline.remaining()
-            renew_timeouts(self._connection, self._script.control_schema, deadline)
+            self._conversation.renew_timeouts(deadline)
 
     def _open(self, parameters: Parameters) -> Authority:
         self._script.hook("open transaction")
         deadline = self._script.deadline
         self._timeouts_set = deadline.remaining()
         name = application_name(self._script.name, parameters)
-        found = open_transaction(self._connection, self._script.control_schema, deadline, name, self._script.admits)
+        row = self._conversation.open(deadline, name, self._script.admits)
+        if row is None:
+            raise Unopened(_nobody(self._script.control_schema))
+        found = authority_of(row, self._script.control_schema, self._script.admits)
         if isinstance(found, Refused):
             raise Unopened(found)
         self._opened = found
         return found
 
-    def _require_healthy(self) -> None:
-        """PostgreSQL answers COMMIT of a failed transaction with ROLLBACK, without an error."""
-        driver = cast("psycopg.Connection[Any]", self._connection.connection.driver_connection)
-        if driver.info.transaction_status != pq.TransactionStatus.INTRANS:
-            unwind(
-                fail(
-                    "ledger_transaction_failed_inside",
-                    f"ledger transaction {self._script.name}",
-                    found="a statement that failed inside it, and a script that went on",
-                    allowed="a script that returns the failure",
-                    next_command="this is a fault of the program; nothing was changed",
-                )
-            )
+
+def failed_inside(script: str) -> DponeError:
+    """Return the error that tells of a transaction which ended before its COMMIT."""
+    return DponeError(
+        fail(
+            "ledger_transaction_failed_inside",
+            f"ledger transaction {script}",
+            found="a statement that failed inside it, and a script that went on",
+            allowed="a script that returns the failure",
+            next_command="this is a fault of the program; nothing was changed",
+        )
+    )
 
 
 def guard_lost(error: GuardLost, script: str) -> DponeError:
@@ -136,4 +136,14 @@ def guard_lost(error: GuardLost, script: str) -> DponeError:
             allowed="rows as the transaction had read and locked them",
             next_command="dpone status; if nobody changed the ledger by hand, this is a fault of the program",
         )
+    )
+
+
+def _nobody(control_schema: str) -> Refused:
+    return refuse(
+        "control_schema_missing",
+        f"control schema {control_schema}",
+        found="an authority without a row",
+        allowed="a ledger whose identity was entered when it was installed",
+        next_command="have an administrator run the scripts that install it to their end",
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, CursorResult, Row
+from sqlalchemy import CursorResult, Row
 
+from dpone_provider.adapters.ledger.dialect import Conversation, Parameters
 from dpone_provider.adapters.ledger.locks import Statement
 from dpone_provider.application.ports.ledger import GuardLost
 
-Parameters = Mapping[str, object]
 ROWS_PER_STATEMENT = 1000
 """How many ids one statement carries: SQL Server takes 2,100 parameters."""
 
@@ -29,9 +29,10 @@ class Session:
     thousands of slots are not thousands of round trips. What they break is told then, within the same transaction.
     """
 
-    def __init__(self, connection: Connection, before: Before) -> None:
-        """Send on ``connection``."""
-        self.connection = connection
+    def __init__(self, conversation: Conversation, before: Before) -> None:
+        """Send through ``conversation``."""
+        self.conversation = conversation
+        self.wrote = False
         self._before = before
         self._gathered: list[Parameters] = []
         self._statement: Statement | None = None
@@ -53,7 +54,8 @@ class Session:
 
     def write(self, statement: Statement, **parameters: object) -> None:
         """Send one write that may meet any number of rows."""
-        self._send(statement, parameters)
+        self.flush()
+        self._write(statement, [parameters])
 
     def add(self, statement: Statement, rows: Sequence[Parameters]) -> None:
         """Insert ``rows``; nothing when there are none."""
@@ -74,16 +76,21 @@ class Session:
         if statement is None:
             return
         self._statement, self._gathered = None, []
-        self._before(statement.name, rows[0])
-        met = self.connection.execute(statement.sql, rows).rowcount
+        met = self._write(statement, rows)
         if self._guarded and met != len(rows):
             raise GuardLost(f"{statement.name}: {met} of {len(rows)} rows are as they were read")
 
-    def driver(self, name: str, text: str, parameters: Parameters) -> CursorResult[Any]:
-        """Send what Core does not say, in the driver's own parameter style."""
+    def named(self, name: str, **parameters: object) -> CursorResult[Any]:
+        """Send what Core does not say: a statement of the dialect's own file."""
         self.flush()
-        self._before(name, parameters)
-        return self.connection.exec_driver_sql(text, dict(parameters))
+        self._before(name.replace("_", " "), parameters)
+        return self.conversation.named(name, parameters)
+
+    def handle(self) -> object:
+        """Return the driver's own connection, up to date; whoever takes it may write."""
+        self.flush()
+        self.wrote = True
+        return self.conversation.connection.connection.driver_connection
 
     def _gather(self, statement: Statement, rows: Sequence[Parameters], *, guarded: bool) -> None:
         if statement is not self._statement:
@@ -91,10 +98,15 @@ class Session:
         self._statement, self._guarded = statement, guarded
         self._gathered.extend(rows)
 
+    def _write(self, statement: Statement, rows: Sequence[Parameters]) -> int:
+        self._before(statement.name, rows[0])
+        self.wrote = True
+        return self.conversation.write(statement, rows)
+
     def _send(self, statement: Statement, parameters: Parameters) -> CursorResult[Any]:
         self.flush()
         self._before(statement.name, parameters)
-        return self.connection.execute(statement.sql, parameters)
+        return self.conversation.connection.execute(statement.sql, parameters)
 
 
 def unmoved(before: object, after: object, same: bool) -> None:

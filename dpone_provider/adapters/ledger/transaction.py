@@ -17,17 +17,15 @@ from dpone_provider.application.ports.ledger import Authority
 class SqlTransaction(OccurrenceRows, SlotRows, ReadmissionRows, AttemptRows, GateRows, PublicationRows):
     """Implements ``LedgerTransaction`` over SQLAlchemy Core."""
 
-    def __init__(self, session: Session, control_schema: str, authority: Callable[[], Authority]) -> None:
-        """Speak through ``session`` about the tables of ``control_schema``; ``authority`` tells whose they are."""
+    def __init__(self, session: Session, authority: Callable[[], Authority]) -> None:
+        """Speak through ``session``; ``authority`` tells whose tables they are."""
         self.session = session
-        self.control_schema = control_schema
         self.authority = authority
 
     @property
     def handle(self) -> object:
-        """The driver's own connection (``psycopg.Connection`` on PostgreSQL), inside this transaction, up to date.
+        """The driver's own connection (psycopg's or pyodbc's), inside this transaction, up to date.
 
         Whoever uses it sends statements only, and neither commits nor rolls back.
         """
-        self.session.flush()
-        return self.session.connection.connection.driver_connection
+        return self.session.handle()

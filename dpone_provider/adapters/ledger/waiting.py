@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-import psycopg
-
+from dpone_provider.adapters.ledger.dialect import Beside, Conversation, Cut, Dialect, OtherSession
 from dpone_provider.alarms import set_alarm
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.sql_files import load
 
-STATEMENTS = load(Path(__file__).with_name("ledger.sql"))
 LOOK_BEFORE = 0.3
 """How long before the deadline the blockers are looked for, so that the wait is still going on."""
 LOOK_EVERY = 0.05
@@ -34,16 +28,11 @@ class Watch:
     driver's call ends. The latter asks the server nothing, so that nothing can keep it.
     """
 
-    def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        deadline: Deadline,
-        look: Callable[[], psycopg.Connection[Any]],
-    ) -> None:
-        """Watch ``connection``; ``look`` opens another one to the same server."""
-        self._cut = Cut(connection)
+    def __init__(self, conversation: Conversation, deadline: Deadline, dialect: Dialect) -> None:
+        """Watch a conversation; ``dialect`` opens another connection to the same server."""
+        self._cut = conversation.cut()
         self._deadline = deadline
-        self._looker = _Looker(connection.info.backend_pid, look)
+        self._looker = _Looker(conversation.session, dialect)
 
     @property
     def blockers(self) -> str:
@@ -73,10 +62,10 @@ class Watch:
 class _Looker:
     """Asks who blocks a session, again and again, in a thread that is not waited for when the server says nothing."""
 
-    def __init__(self, pid: int, look: Callable[[], psycopg.Connection[Any]]) -> None:
+    def __init__(self, session: int, dialect: Dialect) -> None:
         self.blockers = ""
-        self._pid = pid
-        self._look = look
+        self._session = session
+        self._dialect = dialect
         self._over = threading.Event()
         self._cut: Cut | None = None
         self._thread: threading.Thread | None = None
@@ -94,34 +83,17 @@ class _Looker:
 
     def _run(self) -> None:
         # Without an answer there is nothing to tell; the wait itself goes on until it is answered or cut.
-        with suppress(psycopg.Error), self._look() as beside, closing(Cut(beside)) as self._cut:
+        with suppress(*self._dialect.errors), self._dialect.beside() as beside, closing(beside.cut()) as self._cut:
             while not self._over.wait(LOOK_EVERY):
-                rows = beside.execute(STATEMENTS["blockers"], {"pid": self._pid}).fetchall()
-                if rows:
-                    self.blockers = "; ".join(in_words(*row) for row in rows)
-
-
-class Cut:
-    """Ends a connection under its driver, whose call then ends with an error: no call waits for a silent server."""
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        """Duplicate the connection's socket, so that a number which is used again is never hit."""
-        self._socket = socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
-
-    def now(self) -> None:
-        """End it; one that is closed already is left alone."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Give the duplicate up."""
-        self._socket.close()
+                found = beside.blockers(self._session)
+                if found:
+                    self.blockers = "; ".join(map(in_words, found))
 
 
 @contextmanager
-def bounded(connection: psycopg.Connection[Any], seconds: float) -> Iterator[None]:
+def bounded(beside: Beside, seconds: float) -> Iterator[None]:
     """End a connection if the block runs for longer than ``seconds``."""
-    with closing(Cut(connection)) as cut:
+    with closing(beside.cut()) as cut:
         alarm = set_alarm(seconds, cut.now)
         try:
             yield
@@ -129,6 +101,6 @@ def bounded(connection: psycopg.Connection[Any], seconds: float) -> Iterator[Non
             alarm.call_off()
 
 
-def in_words(pid: int, who: str, state: str, seconds: int) -> str:
+def in_words(one: OtherSession) -> str:
     """Return a session as messages name it."""
-    return f"{who} (pid {pid}, {state}, its transaction began {seconds} s ago)"
+    return f"{one.who} (pid {one.number}, {one.state}, its transaction began {one.seconds} s ago)"

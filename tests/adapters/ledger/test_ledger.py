@@ -307,7 +307,7 @@ def over(wire: Wire, installed_ledger: InstalledLedger, hook: Callable[[str], No
     """Return a ledger that speaks over the wire."""
     straight = installed_ledger.ledger()
     endpoint = replace(straight.endpoint, port=wire.port)
-    return PostgresLedger(endpoint, straight._credential, SystemClock(), on_statement=hook)
+    return PostgresLedger(endpoint, straight.credential, SystemClock(), on_statement=hook)
 
 
 def test_a_lost_answer_to_commit_is_unknown(
@@ -471,7 +471,7 @@ def test_a_wrong_password_is_refused(ledger: PostgresLedger) -> None:
 def test_encryption_is_never_given_up_silently(ledger: PostgresLedger, tls: TlsMode) -> None:
     """The lab speaks clear text: whoever demands encryption gets no connection."""
     with pytest.raises(psycopg.OperationalError):
-        open_connection(replace(ledger.endpoint, tls=tls), ledger._credential, application_name="dpone")
+        open_connection(replace(ledger.endpoint, tls=tls), ledger.credential, application_name="dpone")
 
 
 # ── the installation ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -523,9 +523,7 @@ def test_a_clone_is_another_incarnation(installed_ledger: InstalledLedger) -> No
     with psycopg.connect(installed_ledger.database.lab.url("postgres_admin").reveal(), autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}_clone TEMPLATE {name}")
         try:
-            clone = PostgresLedger(
-                replace(ledger.endpoint, database=f"{name}_clone"), ledger._credential, SystemClock()
-            )
+            clone = PostgresLedger(replace(ledger.endpoint, database=f"{name}_clone"), ledger.credential, SystemClock())
             outcome = clone.authority()
             clone.close()
         finally:

@@ -113,7 +113,7 @@ def test_another_schema_name(fresh_database: lab.LabDatabase, installed_ledger: 
     """The name is the installer's choice; the ledger is told."""
     install(fresh_database, "steering")
     other = InstalledLedger(fresh_database).ledger()
-    kept = PostgresLedger(other.endpoint, other._credential, other._clock, control_schema="steering")
+    kept = PostgresLedger(other.endpoint, other.credential, other._clock, control_schema="steering")
     steps = Steps(kept)
     active = steps.promote(occurrence_of("first"))
     assert active.generation == 1

@@ -24,7 +24,7 @@ SET TRANSACTION READ ONLY
 -- this waits for all of them, and lets none begin.
 LOCK TABLE {schema}.authority IN ACCESS EXCLUSIVE MODE
 
--- name: standing
+-- name: read_standing
 -- How the authority stands now.
 SELECT a.authority_id::text AS authority_id, a.family, a.incarnation AS recorded,
        {schema}.observed_incarnation() AS observed, {schema}.observed_mark() AS mark,
