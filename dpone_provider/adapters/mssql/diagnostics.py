@@ -57,10 +57,10 @@ def told(text: str, *, connecting: bool) -> MssqlError:
         return AnswerLost(" ".join(text.split()) or "no words")
     said = f"{decisive.words} ({decisive.state}, {decisive.native})"
     if not decisive.from_server or _ended_session(records):
-        return AnswerLost(said)
+        return AnswerLost(said, timed_out=timed_out(text))
     meaning = MEANINGS.get(decisive.native, Meaning.OTHER)
     if meaning is Meaning.LOGIN_BUSY:
-        return AnswerLost(said)
+        return AnswerLost(said, decisive.native)
     if connecting or meaning is Meaning.LOGIN_REFUSED:
         return LoginRefused(f"error {decisive.native}: {decisive.words}", decisive.native)
     return ServerError(decisive.native, decisive.words)

@@ -127,7 +127,15 @@ class LoginRefused(Exception):
 
 
 class AnswerLost(Exception):
-    """No answer came: nobody listens, the connection broke, or the time was up (08S01, HYT00)."""
+    """No answer came: nobody listens, the connection broke, or the time was up (08S01, HYT00).
+
+    ``number`` is the server's own where it said that it lets nobody in at present.
+    """
+
+    def __init__(self, text: str, number: int | None = None, *, timed_out: bool = False) -> None:
+        super().__init__(text)
+        self.number = number
+        self.timed_out = timed_out
 
 
 MssqlError = ServerError | LoginRefused | AnswerLost

@@ -123,14 +123,14 @@ def session(endpoint: Endpoint, credential: Credential, *, purpose: str, seconds
         AnswerLost: nobody answered.
         DponeError: Refused ``odbc_driver_missing``.
     """
-    raw, sockets = _opened(endpoint, credential, purpose, seconds)
+    raw, sockets = open_raw(endpoint, credential, purpose, seconds)
     try:
         with Watchdog(sockets, seconds):
             own = Session(raw, _errors())
-            own.run(filled(STATEMENTS["open"], milliseconds=_lock_milliseconds(seconds)))
+            own.run(settings(seconds))
             yield own
     finally:
-        _close(raw, sockets)
+        close_raw(raw, sockets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +188,12 @@ class KeptSession:
         """Close it; the next use opens another."""
         kept, self._kept = self._kept, None
         if kept is not None:
-            _close(*kept)
+            close_raw(*kept)
 
     def _new(self, seconds: float) -> tuple[Connection, Sockets]:
-        raw, sockets = _opened(self._endpoint, self._credential, self._purpose, seconds)
+        raw, sockets = open_raw(self._endpoint, self._credential, self._purpose, seconds)
         with Watchdog(sockets, seconds):
-            Session(raw, _errors()).run(filled(STATEMENTS["open"], milliseconds=_lock_milliseconds(seconds)))
+            Session(raw, _errors()).run(settings(seconds))
         return raw, sockets
 
     def _reusable(self, seconds: float) -> tuple[Connection, Sockets] | None:
@@ -239,7 +239,13 @@ def _drained(cursor: Cursor) -> list[list[Row]]:
             return results
 
 
-def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> tuple[Connection, Sockets]:
+def open_raw(endpoint: Endpoint, credential: Credential, purpose: str, seconds: float) -> tuple[Connection, Sockets]:
+    """Open the driver's own connection, in autocommit, and find its sockets.
+
+    Raises:
+        LoginRefused: the server let the login not in.
+        AnswerLost: nobody answered.
+    """
     parts = odbc_parts(endpoint, credential, driver=driver.driver_name(), purpose=purpose)
     failure: MssqlError
     require_listener(endpoint.host, endpoint.port, seconds)
@@ -253,7 +259,8 @@ def _opened(endpoint: Endpoint, credential: Credential, purpose: str, seconds: f
     raise failure
 
 
-def _close(raw: Connection, sockets: Sockets) -> None:
+def close_raw(raw: Connection, sockets: Sockets) -> None:
+    """Close a connection and give its sockets up."""
     try:
         with suppress(_errors()):
             raw.close()
@@ -264,6 +271,11 @@ def _close(raw: Connection, sockets: Sockets) -> None:
 def _errors() -> type[Exception]:
     found: type[Exception] = driver.pyodbc().Error
     return found
+
+
+def settings(seconds: float) -> Fragment:
+    """Return what every session says first; locks wait a little less than ``seconds``."""
+    return filled(STATEMENTS["open"], milliseconds=_lock_milliseconds(seconds))
 
 
 def _whole(seconds: float) -> int:

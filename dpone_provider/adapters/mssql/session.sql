@@ -29,3 +29,7 @@ IF XACT_STATE() <> 0 ROLLBACK TRANSACTION;
 -- name: state
 -- Whether a transaction is open in which statements are accepted.
 SELECT CONVERT(int, XACT_STATE());
+
+-- name: number
+-- The session's own, by which another session finds it.
+SELECT CONVERT(int, @@SPID);
