@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpone_provider.application.content import ContentTally
 from dpone_provider.application.ports.tables import (
     Bounds,
     FencedPublisher,
@@ -15,7 +16,6 @@ from dpone_provider.application.ports.tables import (
     TableReader,
 )
 from dpone_provider.application.ports.time import Clock, Deadline
-from dpone_provider.columnar.content_digest import ContentHasher
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Failed, fail
 from dpone_provider.domain.schema.tables import Column
@@ -95,31 +95,29 @@ class Worker:
         return staged
 
     def _copy(self, source: Source, deadline: Deadline) -> StagedContent:
-        hasher = ContentHasher(source.columns)
-        sent = 0
+        sent = ContentTally(source.columns)
         told = self.clock.monotonic()
         with self.reader.snapshot(source.relation, source.columns, source.key, source.bounds) as snapshot:
             for batch in snapshot.batches():
-                hasher.update(batch)
+                sent.add(batch)
                 self.writer.write(batch)
-                sent += batch.nbytes
-                _require_bounds(source, hasher.digest.rows, sent, deadline)
+                _require_bounds(source, sent, deadline)
                 if self.clock.monotonic() - told > PROGRESS_SECONDS:
                     told = self.clock.monotonic()
-                    self.channel.say({"event": "progress", "rows": hasher.digest.rows, "bytes": sent})
-            if hasher.digest.rows != snapshot.rows:
-                raise DponeError(_ended_early(source, hasher.digest.rows, snapshot.rows))
-        return StagedContent(rows=hasher.digest.rows, bytes=sent, content_digest=str(hasher.digest))
+                    self.channel.say({"event": "progress", "rows": sent.rows, "bytes": sent.bytes})
+            if sent.rows != snapshot.rows:
+                raise DponeError(_ended_early(source, sent.rows, snapshot.rows))
+        return sent.content()
 
 
-def _require_bounds(source: Source, rows: int, sent: int, deadline: Deadline) -> None:
+def _require_bounds(source: Source, sent: ContentTally, deadline: Deadline) -> None:
     bounds = source.bounds
-    if rows > bounds.max_rows or sent > bounds.max_bytes:
+    if sent.rows > bounds.max_rows or sent.bytes > bounds.max_bytes:
         raise DponeError(
             fail(
                 "bounds_passed",
                 f"source {source.relation}",
-                found=f"at least {rows} rows and {sent} bytes",
+                found=f"at least {sent.rows} rows and {sent.bytes} bytes",
                 allowed=f"{bounds.max_rows} rows and {bounds.max_bytes} bytes",
                 next_command="raise `bounds` in the workspace and release anew, if the table may be that large",
             )
@@ -129,7 +127,7 @@ def _require_bounds(source: Source, rows: int, sent: int, deadline: Deadline) ->
             fail(
                 "deadline_passed",
                 f"source {source.relation}",
-                found=f"{rows} rows when the time was up",
+                found=f"{sent.rows} rows when the time was up",
                 allowed="a refresh within its execution time",
                 next_command="retry; raise the execution time-out if it repeats",
             )

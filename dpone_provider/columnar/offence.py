@@ -110,3 +110,9 @@ def row_text(batch: pa.RecordBatch, row: int, key_columns: Sequence[str], ordina
     if not present:
         return f"row {ordinal}"
     return "key (" + ", ".join(f"{name}={value_text(batch.column(name), row)}" for name in present) + ")"
+
+
+def asked_row_text(key_columns: Sequence[str], values: Sequence[object]) -> str:
+    """How a message names a row that a server was asked for: by its key, if one was declared."""
+    named = ", ".join(f"{name}={value}" for name, value in zip(key_columns, values, strict=True))
+    return f"key ({named})" if named else "a row of a table without a declared key"

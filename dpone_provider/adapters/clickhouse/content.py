@@ -7,9 +7,9 @@ from typing import Final
 
 from dpone_provider.adapters.clickhouse.reader import ClickHouseReader
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer
+from dpone_provider.application.content import ContentTally
 from dpone_provider.application.ports.tables import Bounds, StagedContent
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.columnar.content_digest import ContentHasher
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Failed, fail
 from dpone_provider.domain.schema.tables import Column
@@ -27,15 +27,13 @@ def content_of(
         DponeError: as ``ClickHouseReader``; Failed when the deadline passes.
     """
     bounds = Bounds(max_rows=_UNBOUNDED, max_bytes=_UNBOUNDED, batch_rows=READ_BACK_ROWS)
-    hasher = ContentHasher(columns)
-    size = 0
+    tally = ContentTally(columns)
     with ClickHouseReader(server).snapshot(relation, columns, (), bounds) as snapshot:
         for batch in snapshot.batches():
-            hasher.update(batch)
-            size += batch.nbytes
+            tally.add(batch)
             if deadline.passed():
-                raise DponeError(_too_late(relation, hasher.digest.rows, snapshot.rows))
-    return StagedContent(rows=hasher.digest.rows, bytes=size, content_digest=str(hasher.digest))
+                raise DponeError(_too_late(relation, tally.rows, snapshot.rows))
+    return tally.content()
 
 
 def _too_late(relation: Relation, read: int, rows: int) -> Failed:

@@ -21,8 +21,8 @@ from dpone_provider.adapters.clickhouse.names import Sql, quoted, with_names
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.adapters.clickhouse.types import logical_type, normalised_column
 from dpone_provider.application.ports.tables import Bounds
-from dpone_provider.columnar.exactness import RowContract, exact_batch
-from dpone_provider.columnar.offence import InexactValue
+from dpone_provider.columnar.exact_stream import exact_stream, sliced
+from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.target_limits import CLICKHOUSE
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Failed, Refused, fail, refuse
@@ -100,22 +100,23 @@ class ClickHouseSnapshot:
             DponeError: Failed when the answer broke, had another number of rows or passed the bounds; Refused when a
                 value is not exact.
         """
-        seen = size = 0
+        seen = 0
         try:
-            for batch in self._stream():
-                size += batch.nbytes
-                if size > self._bounds.max_bytes:
-                    raise DponeError(_passed(self._relation, f"at least {size} bytes", self._bounds))
-                for start in range(0, len(batch), self._bounds.batch_rows):
-                    part = exact_batch(batch.slice(start, self._bounds.batch_rows), self._contract, seen)
-                    if isinstance(part, InexactValue):
-                        raise DponeError(part.refusal())
-                    seen += len(part)
-                    yield part
+            for batch in exact_stream(sliced(self._bounded(), self._bounds.batch_rows), self._contract):
+                seen += len(batch)
+                yield batch
         except ERRORS as error:
             raise DponeError(_broken(self._relation, error)) from None
         if seen != self.rows:
             raise DponeError(_changed(self._relation, seen, self.rows))
+
+    def _bounded(self) -> Iterator[pa.RecordBatch]:
+        size = 0
+        for batch in self._stream():
+            size += batch.nbytes
+            if size > self._bounds.max_bytes:
+                raise DponeError(_passed(self._relation, f"at least {size} bytes", self._bounds))
+            yield batch
 
     def _stream(self) -> Iterator[pa.RecordBatch]:
         columns = Sql(", ".join(quoted(column.name) for column in self._contract.columns))

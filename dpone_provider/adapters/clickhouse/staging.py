@@ -17,8 +17,8 @@ from dpone_provider.adapters.clickhouse.errors import ERRORS, ClickHouseError
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.tables import PublishJob, StagedContent
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.columnar.exactness import RowContract, exact_batch
-from dpone_provider.columnar.offence import InexactValue
+from dpone_provider.columnar.exact_stream import require_exact
+from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.target_limits import CLICKHOUSE
 from dpone_provider.domain.outcomes import DponeError, Failed, fail
 
@@ -62,9 +62,7 @@ class ClickHouseStagingWriter:
         Raises:
             DponeError: Refused when a value is not exact in ClickHouse; Failed when the server refused or broke.
         """
-        exact = exact_batch(batch, self._contract, self._rows)
-        if isinstance(exact, InexactValue):
-            raise DponeError(exact.refusal())
+        exact = require_exact(batch, self._contract, self._rows)
         if len(exact) == 0:
             return
         self._rows += len(exact)

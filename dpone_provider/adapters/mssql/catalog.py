@@ -8,14 +8,15 @@ from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import enrolment, observation
 from dpone_provider.adapters.mssql.enrolment import STATEMENTS
-from dpone_provider.adapters.mssql.errors import ERRORS, unreadable
-from dpone_provider.adapters.mssql.observation import Blocked
+from dpone_provider.adapters.mssql.errors import ERRORS
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.observation import Blocked
 from dpone_provider.domain.identity import Incarnation, OccurrenceId, Relation
-from dpone_provider.domain.outcomes import Refused, Unknown, refuse
+from dpone_provider.domain.outcomes import Refused, Unknown
 
 Result = TypeVar("Result")
 CALL_SECONDS: Final = 15.0
@@ -54,7 +55,7 @@ class MssqlCatalog:
             if not isinstance(seen, Blocked):
                 return seen
             if deadline.clock.monotonic() >= until:
-                return self._blocked(seen)
+                return seen.refusal(self.server.endpoint.database)
 
     def raise_mark(self, sequence: int) -> Unknown | None:
         """Raise the mark if it is lower."""
@@ -74,15 +75,6 @@ class MssqlCatalog:
                 return question(own)
         except ERRORS as error:
             return unreadable(error, f"{purpose} of {self.server.endpoint}")
-
-    def _blocked(self, blocked: Blocked) -> Refused:
-        return refuse(
-            "observation_blocked",
-            f"database {self.server.endpoint.database}",
-            found="; ".join(blocked.blockers),
-            allowed="nobody who changes these tables or creates in their schemas in an open transaction",
-            next_command="wait for it or end it, then run the same command again; nothing was changed",
-        )
 
 
 def _attempts(own: Session, occurrence: OccurrenceId) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from dpone_provider.adapters.mssql.definitions import EngineColumn
 from dpone_provider.adapters.mssql.names import Fragment, identifier
 from dpone_provider.adapters.mssql.types import READ_ONLY, sql_type
+from dpone_provider.application.relational.definitions import EngineColumn
 from dpone_provider.columnar.arrow_types import arrow_type
 from dpone_provider.columnar.offence import Rule
 from dpone_provider.domain.schema.tables import Column

@@ -8,9 +8,10 @@ from typing import Final, assert_never
 
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, listed, literal, qualified
 from dpone_provider.adapters.mssql.staged_values import staged_type
-from dpone_provider.adapters.mssql.types import sql_type
+from dpone_provider.adapters.mssql.types import ENGINE, sql_type
+from dpone_provider.application.relational.definitions import not_given_back
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import DponeError, refuse
+from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.domain.schema.actions import (
     Action,
     AddColumn,
@@ -27,6 +28,7 @@ from dpone_provider.domain.schema.actions import (
     SetColumnComment,
     SetTableComment,
     WidenType,
+    after_creating,
 )
 from dpone_provider.domain.schema.tables import Column, ForeignKey, Index, Table
 from dpone_provider.domain.schema.types import LogicalType
@@ -73,7 +75,8 @@ def _statements(relation: Relation, action: Action) -> Iterator[Fragment]:
         case AddColumn(column=added):
             definition = _column(relation, added)
             yield filled(STATEMENTS["add_column"], table=table, definitions=definition)
-            yield from _comment_on_column(relation, added)
+            if added.comment:
+                yield _column_comment(relation, added.name, added.comment)
         case AddPrimaryKey(columns=columns):
             yield filled(STATEMENTS["add_primary_key"], table=table, columns=listed(columns))
         case CreateIndex(index=index):
@@ -105,14 +108,8 @@ def _create(declared: Table) -> Iterator[Fragment]:
     if declared.primary_key:
         parts.append(Fragment(f"PRIMARY KEY ({listed(declared.primary_key)})"))
     yield filled(STATEMENTS["create_table"], table=qualified(relation), definitions=joined(parts))
-    for index in declared.indexes:
-        yield _index(relation, index)
-    for key in declared.foreign_keys:
-        yield _foreign_key(relation, key)
-    if declared.comment:
-        yield table_comment(relation, declared.comment)
-    for column in declared.columns:
-        yield from _comment_on_column(relation, column)
+    for action in after_creating(declared):
+        yield from _statements(relation, action)
 
 
 def _columns(relation: Relation, columns: tuple[Column, ...]) -> Fragment:
@@ -134,15 +131,7 @@ def _type(relation: Relation, column: str, logical: LogicalType) -> Fragment:
 
 def _known(text: str | None, relation: Relation, column: str, logical: LogicalType) -> Fragment:
     if text is None:
-        raise DponeError(
-            refuse(
-                "lossy_type",
-                f"column {column!r} of table {relation}",
-                found=logical,
-                allowed="a type that SQL Server gives back as it was declared",
-                next_command="declare another type, then dpone compile",
-            )
-        )
+        raise DponeError(not_given_back(relation, column, logical, ENGINE))
     return Fragment(text)  # a closed set of texts, with numbers in them
 
 
@@ -162,11 +151,6 @@ def _foreign_key(relation: Relation, key: ForeignKey) -> Fragment:
         other=qualified(key.references),
         other_columns=listed(key.referenced_columns),
     )
-
-
-def _comment_on_column(relation: Relation, column: Column) -> Iterator[Fragment]:
-    if column.comment:
-        yield _column_comment(relation, column.name, column.comment)
 
 
 def _column_comment(relation: Relation, column: str, comment: str) -> Fragment:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,89 +11,14 @@ from dpone_provider.adapters.mssql import types
 from dpone_provider.adapters.mssql.names import too_long
 from dpone_provider.adapters.mssql.observation import names_of
 from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.application.relational.definitions import EngineColumn, Found, Standing, unusable
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import Failure, refuse
-from dpone_provider.domain.schema.tables import (
-    Absent,
-    Column,
-    ForeignKey,
-    Index,
-    Occupied,
-    Present,
-    RelationKind,
-    Table,
-    Unreadable,
-)
-from dpone_provider.domain.schema.types import LogicalType
+from dpone_provider.domain.schema.tables import Absent, ForeignKey, Index, RelationKind, Unreadable
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("schema.sql"))
 TABLE: Final = "U"
-VIEW: Final = "V"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineColumn:
-    """A column in SQL Server's terms. ``computed``: the server makes its values; ``collation`` None for no text."""
-
-    name: str
-    engine_type: str
-    logical: LogicalType | None
-    nullable: bool
-    comment: str
-    computed: bool
-    collation: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """An object that stands at a name. ``object_id`` is its identity, ``of_the_schema`` whether it belongs to whoever
-    the schema belongs to, ``writable`` whether this login may change its rows or definition."""
-
-    relation: Relation
-    object_id: int
-    kind: str
-    of_the_schema: bool
-    owner: str
-    readable: bool
-    writable: bool
-    row_security: bool
-    comment: str
-    columns: tuple[EngineColumn, ...]
-    primary_key: tuple[str, ...]
-    primary_key_name: str | None
-    indexes: tuple[Index, ...]
-    foreign_keys: tuple[ForeignKey, ...]
-
-    def observed(self, *, has_rows: bool = True) -> Present | Occupied | Unreadable:
-        """Return it as the schema core knows tables."""
-        if self.kind != TABLE:
-            return Occupied(self.relation, RelationKind.VIEW if self.kind == VIEW else RelationKind.OTHER)
-        columns = []
-        for column in self.columns:
-            if column.logical is None:
-                return Unreadable(self.relation, _unsupported(self.relation, column))
-            columns.append(
-                Column(name=column.name, type=column.logical, nullable=column.nullable, comment=column.comment)
-            )
-        if not columns:
-            return Unreadable(self.relation, _unusable(self.relation, "a table without columns", "at least one column"))
-        return Present(self._table(tuple(columns)), has_rows)
-
-    def _table(self, columns: tuple[Column, ...]) -> Table:
-        return Table(
-            schema=self.relation.schema,
-            name=self.relation.name,
-            columns=columns,
-            primary_key=self.primary_key,
-            primary_key_name=self.primary_key_name,
-            comment=self.comment,
-            indexes=self.indexes,
-            foreign_keys=self.foreign_keys,
-        )
-
-
-Found = Standing | Absent | Unreadable
+KINDS: Final = {"V": RelationKind.VIEW}
 
 
 def read(session: Session, relations: Sequence[Relation]) -> tuple[Found, ...]:
@@ -113,20 +37,19 @@ def _found(relation: Relation, row: Sequence[Any]) -> Found:
     columns, key, indexes, foreign_keys, row_security = rest
     if not schema_exists:
         return Unreadable(
-            relation, _unusable(relation, "no such schema, or one that may not be seen", "an existing one")
+            relation, unusable(relation, "no such schema, or one that may not be seen", "an existing one")
         )
     if object_id is None:
         if not may_look:
             allowed = "SELECT or VIEW DEFINITION on the schema"
-            return Unreadable(relation, _unusable(relation, "a schema that this login may not look into", allowed))
+            return Unreadable(relation, unusable(relation, "a schema that this login may not look into", allowed))
         return Absent(relation)
     keyed = _list(key)
     return Standing(
         relation=relation,
-        object_id=object_id,
-        kind=kind,
-        of_the_schema=bool(of_the_schema),
-        owner=owner,
+        identity=str(object_id),
+        kind=None if kind == TABLE else KINDS.get(kind, RelationKind.OTHER),
+        owner="" if of_the_schema else owner,
         readable=bool(readable),
         writable=bool(writable),
         row_security=bool(row_security),
@@ -163,6 +86,7 @@ def _column(said: Mapping[str, Any]) -> EngineColumn:
         nullable=bool(said["nullable"]),
         comment=said.get("comment", ""),
         computed=bool(said["computed"]),
+        alters="" if types.keeps_values(said["type"]) else "pads, rounds or replaces values",
         collation=said.get("collation"),
     )
 
@@ -173,24 +97,4 @@ def _foreign_key(name: str, parts: Sequence[Mapping[str, Any]]) -> ForeignKey:
         columns=tuple(one["column"] for one in parts),
         references=Relation(parts[0]["schema"], parts[0]["table"]),
         referenced_columns=tuple(one["referenced"] for one in parts),
-    )
-
-
-def _unsupported(relation: Relation, column: EngineColumn) -> Failure:
-    return refuse(
-        "unsupported_type",
-        f"column {column.name!r} of table {relation}",
-        found=column.engine_type,
-        allowed="a supported type; docs/reference-types lists them",
-        next_command="give the column a supported type, or read it through a view that casts it",
-    )
-
-
-def _unusable(relation: Relation, found: str, allowed: str) -> Failure:
-    return refuse(
-        "relation_unreadable",
-        f"relation {relation}",
-        found=found,
-        allowed=allowed,
-        next_command="correct the name, or have an administrator grant the right",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from dpone_provider.adapters.mssql import features, gate_definition
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import Enrolment
+from dpone_provider.application.relational.enrolment import Facts, another_life, incomplete, unguarded
 from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown, unwind
 from dpone_provider.sql_files import load
@@ -19,13 +19,10 @@ from dpone_provider.sql_files import load
 STATEMENTS: Final = load(Path(__file__).with_name("enrolment.sql"))
 UNENROLLED: Final = UUID("7c1f5b0a-9a0e-5f0e-8a55-2d6a6a2f3b90")
 """Namespace of the service ids of instances that nobody enrolled: pure sources."""
-Facts = Mapping[str, str]
-"""Facts of an incarnation by name, as the registry pins them."""
 INSTALLED_EDITIONS: Final = (2, 3, 4)
 """EngineEdition of Standard, Enterprise and Express; the others are Azure's and Fabric's."""
 OLDEST_MAJOR: Final = 15
 """SQL Server 2019."""
-VERIFY: Final = "have an administrator run sql/mssql/050_verify.sql in it, and put right what it names"
 _OF_A_LIFE: Final = ("database_guid", "database_id", "recovery_fork_guid")
 
 
@@ -65,12 +62,7 @@ def identity(session: Session) -> Identity:
         unwind(_not_modelled(database, edition, major))
     if None in (instance, guid, fork):
         unwind(_invisible(database))
-    facts = {
-        "collation_name": collation,
-        "database_guid": guid.lower(),
-        "database_id": database_id,
-        "recovery_fork_guid": fork.lower(),
-    }
+    facts = _facts(collation, guid, database_id, fork)
     return Identity(instance_guid=instance.lower(), database=database, facts=facts, enrolled=bool(enrolled))
 
 
@@ -86,13 +78,17 @@ def marker(session: Session) -> Marker:
         authority_incarnation=incarnation_,
         family=family,
         mark=mark,
-        facts={
-            "collation_name": collation,
-            "database_guid": guid.lower(),
-            "database_id": database_id,
-            "recovery_fork_guid": fork.lower(),
-        },
+        facts=_facts(collation, guid, database_id, fork),
     )
+
+
+def _facts(collation: str, guid: str, database_id: str, fork: str) -> Facts:
+    return {
+        "collation_name": collation,
+        "database_guid": guid.lower(),
+        "database_id": database_id,
+        "recovery_fork_guid": fork.lower(),
+    }
 
 
 def require_life(session: Session, source: Relation, pinned: Facts | None) -> None:
@@ -104,17 +100,9 @@ def require_life(session: Session, source: Relation, pinned: Facts | None) -> No
     if pinned is None:
         return
     found = identity(session)
-    changed = [name for name in _OF_A_LIFE if pinned.get(name) != found.facts[name]]
-    if changed:
-        unwind(
-            refuse(
-                "incarnation_changed",
-                f"source {source} in database {found.database}",
-                found=", ".join(f"{name} {found.facts[name]}" for name in changed),
-                allowed=", ".join(f"{name} {pinned.get(name)}" for name in changed),
-                next_command="if the database was really replaced: pin it in the environment file and build anew",
-            )
-        )
+    refused = another_life(source, found.database, {name: found.facts[name] for name in _OF_A_LIFE}, pinned)
+    if refused is not None:
+        unwind(refused)
 
 
 def incarnation(session: Session) -> Incarnation | Refused | Unknown:
@@ -156,13 +144,12 @@ def enrolment(session: Session, control: str) -> Enrolment | Refused | Unknown:
         return feature
     installed = gate_definition.installed(session, control)
     problems = [*gate_definition.problems(session, control), *gate_definition.missing(installed)]
-    if problems:
-        found, allowed = "; ".join(problems), "the gate as installed, enabled"
-        return refuse("gate_not_guarding", subject, found=found, allowed=allowed, next_command=VERIFY)
-    lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"], {"control": control})]
-    if lacks:
-        allowed = "an enrolment as 040 leaves it"
-        return refuse("enrolment_incomplete", subject, found="; ".join(lacks), allowed=allowed, next_command=VERIFY)
+    refused = unguarded(who.database, problems, EngineKind.MSSQL, gate="the gate as installed, enabled")
+    if refused is None:
+        lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"], {"control": control})]
+        refused = incomplete(who.database, lacks, EngineKind.MSSQL)
+    if refused is not None:
+        return refused
     return Enrolment(
         incarnation=who,
         family=Family(enrolled.family),

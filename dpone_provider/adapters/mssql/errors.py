@@ -1,8 +1,8 @@
 """What an error of SQL Server proves, by its native number: the one place that classifies.
 
-Three kinds leave a session: the server's own answer, a login that it refused, and no answer at all. None of them holds
-a driver's object. pyodbc's classes and SQLSTATEs say too little: 1205 comes as 40001, 1222, 3960, 229, 2628 and what a
-procedure throws all come as 42000.
+Three kinds leave a session: the server's own answer, a login that it refused, and no answer at all. Each is a `Trouble`
+(application/relational/answers.py), and none holds a driver's object. pyodbc's classes and SQLSTATEs say too little:
+1205 comes as 40001, 1222, 3960, 229, 2628 and what a procedure throws all come as 42000.
 
 Source: "Database engine events and errors" of Microsoft's documentation, by number.
 """
@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
+from dpone_provider.application.relational.answers import LOGIN_REFUSED
 
 
 class Meaning(StrEnum):
@@ -92,6 +92,8 @@ FENCE: Final = MappingProxyType(
 class ServerError(Exception):
     """The server answered a statement with an error: its native number and its text."""
 
+    answered: Final = True
+
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"error {number}: {text}")
         self.number = number
@@ -101,6 +103,11 @@ class ServerError(Exception):
     def meaning(self) -> Meaning:
         """What the number says."""
         return MEANINGS.get(self.number, Meaning.OTHER)
+
+    @property
+    def reason(self) -> str:
+        """The name under which it is reported: the fence's own, or that a statement failed."""
+        return FENCE.get(self.number, "statement_failed")
 
     @property
     def rolled_back(self) -> bool:
@@ -121,6 +128,10 @@ class ServerError(Exception):
 class LoginRefused(Exception):
     """The server answered and let the login not in: password, disabled, the gate, a database that it may not enter."""
 
+    reason: Final = LOGIN_REFUSED
+    answered: Final = True
+    rolled_back: Final = False
+
     def __init__(self, text: str, number: int = 0) -> None:
         super().__init__(text)
         self.number = number
@@ -137,63 +148,11 @@ class AnswerLost(Exception):
         self.number = number
         self.timed_out = timed_out
 
+    reason: Final = "connection_failed"
+    answered: Final = False
+    rolled_back: Final = False
+
 
 MssqlError = ServerError | LoginRefused | AnswerLost
 ERRORS: Final = (ServerError, LoginRefused, AnswerLost)
 """For ``except``: everything that a session raises."""
-
-
-def unreadable(error: MssqlError, subject: str) -> Unknown:
-    """Return what a failed read comes to: never absence, never an empty list."""
-    return unknown(
-        "unreadable",
-        subject,
-        found=str(error),
-        allowed="a server that answers, and a login that may read this",
-        next_command="see that the server is up and the connection's login right, then run the same command again",
-    )
-
-
-def unanswered(error: MssqlError, subject: str, *, next_command: str) -> Unknown:
-    """Return what a statement comes to that may have had its effect."""
-    return unknown(
-        "service_answer_lost" if isinstance(error, AnswerLost) else "service_refused_statement",
-        subject,
-        found=str(error),
-        allowed="an answer of the server",
-        next_command=next_command,
-    )
-
-
-def before_commit(error: MssqlError, subject: str) -> Failed:
-    """Return what an error before COMMIT was sent comes to: the server rolls back whatever was done."""
-    return fail(
-        _reason(error),
-        subject,
-        found=str(error),
-        allowed="a transaction that the fence lets pass and the server accepts",
-        next_command="nothing was published; the next try begins anew",
-    )
-
-
-def at_commit(error: MssqlError, subject: str) -> Failed | Unknown:
-    """Return what an error comes to that came as the answer to COMMIT, or instead of one."""
-    if isinstance(error, ServerError) and error.rolled_back:
-        return before_commit(error, subject)
-    return unknown(
-        "commit_answer_lost",
-        subject,
-        found=str(error),
-        allowed="the server's answer to COMMIT",
-        next_command="nothing by hand: the target's receipt decides once the login is closed",
-    )
-
-
-def _reason(error: MssqlError) -> str:
-    match error:
-        case ServerError(number=number):
-            return FENCE.get(number, "statement_failed")
-        case LoginRefused():
-            return "login_refused"
-        case AnswerLost():
-            return "connection_failed"

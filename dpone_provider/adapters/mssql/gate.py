@@ -15,20 +15,14 @@ from typing import Final
 
 from dpone_provider.adapters.mssql import logins
 from dpone_provider.adapters.mssql.closing import LoginSession, Poll, Watch
-from dpone_provider.adapters.mssql.errors import (
-    ERRORS,
-    AnswerLost,
-    MssqlError,
-    ServerError,
-    unanswered,
-    unreadable,
-)
+from dpone_provider.adapters.mssql.errors import ERRORS, AnswerLost, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.parameters import Parameters
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Kept, Server
 from dpone_provider.adapters.mssql.session import Row, Session
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
+from dpone_provider.application.relational.answers import unanswered, unreadable
 from dpone_provider.documents.canonical import canonical_bytes
 from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of, principal_name
 from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, refuse, unknown

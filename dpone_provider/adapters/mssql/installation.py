@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import gate_definition, logins
-from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, unanswered, unreadable
+from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.application.installation.described import objects
 from dpone_provider.application.ports.installation import InstalledObject, Place
 from dpone_provider.application.ports.time import Entropy
+from dpone_provider.application.relational.answers import unanswered, unreadable
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
 from dpone_provider.sql_files import load

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpone_provider.adapters.mssql import ddl, target
-from dpone_provider.adapters.mssql.definitions import Standing, read
-from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, ServerError, unreadable
+from dpone_provider.adapters.mssql import ddl
+from dpone_provider.adapters.mssql.definitions import read
+from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import filled, qualified, too_long
 from dpone_provider.adapters.mssql.observation import effects_of
 from dpone_provider.adapters.mssql.server import Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.adapters.mssql.staging import label_of
+from dpone_provider.adapters.mssql.target import RULES
 from dpone_provider.application.ports.tables import (
     NotPublished,
     Published,
@@ -23,8 +24,11 @@ from dpone_provider.application.ports.tables import (
     TargetBinding,
 )
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.definitions import Standing
+from dpone_provider.application.relational.publication import STILL_THERE, by_receipt, not_bound, not_dropped
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown
+from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse
 from dpone_provider.domain.publication import Publication, Verb
 from dpone_provider.sql_files import load
 
@@ -51,7 +55,7 @@ class MssqlPublisher:
         except ERRORS as error:
             return unreadable(error, f"target {job.target}")
         except DponeError as error:
-            return error.failure if isinstance(error.failure, Refused) else Unknown(error.failure.problem)
+            return not_bound(error)
 
     def create_staged(self, job: PublishJob, binding: TargetBinding) -> None:
         """Do nothing: the worker makes the staging table on its own login."""
@@ -68,7 +72,7 @@ class MssqlPublisher:
 
         One with another label is the next attempt's, which whoever ends this one too late must leave alone.
         """
-        said: MssqlError | str = "a table that is still there"
+        said: MssqlError | str = STILL_THERE
         try:
             with self._session("discard staged") as own:
                 if _is_own(own, job):
@@ -78,8 +82,8 @@ class MssqlPublisher:
                         said = error  # what is read next decides
                 left = _is_own(own, job)
         except ERRORS as error:
-            return _not_dropped(job.staged, error)
-        return _not_dropped(job.staged, said) if left else None
+            return not_dropped(job.staged, error)
+        return not_dropped(job.staged, said) if left else None
 
     def observe(self, job: PublishJob, publication: Publication) -> Published | NotPublished | Unknown:
         """Read the receipt. With the login's gate CLOSED, no receipt means that there will never be one."""
@@ -89,10 +93,7 @@ class MssqlPublisher:
                 rows = own.rows(STATEMENTS["receipt"], asked)
         except ERRORS as error:
             return unreadable(error, f"receipt of attempt {job.attempt_id}")
-        if not rows:
-            return NotPublished(f"no receipt of attempt {job.attempt_id} for slot {job.slot_id}")
-        ((sequence, epoch, counted, digest, principal),) = rows
-        return Published(counted, f"receipt {sequence} at epoch {epoch} by {principal}: {counted} rows, {digest}")
+        return by_receipt(job, rows)
 
     def _session(self, purpose: str) -> AbstractContextManager[Session]:
         return self.server.session(f"dpone publisher: {purpose}", CALL_SECONDS)
@@ -102,11 +103,11 @@ def _bound(own: Session, job: PublishJob) -> TargetBinding:
     (found,) = read(own, [job.target])
     _require_managed(own, job.target)
     if isinstance(found, Standing):
-        if not found.of_the_schema:
+        if found.owner:
             raise DponeError(_foreign(job.target, found.owner))
-        target.require_refreshable(job.declared, found, effects_of(own, [found.object_id]).get(found.object_id, ()))
-    standing = target.identity(found)
-    target.actions(job.declared, found)
+        RULES.require_refreshable(job.declared, found, effects_of(own, [found.identity]).get(found.identity, ()))
+    standing = RULES.identity(found)
+    RULES.actions(job.declared, found)
     return TargetBinding(verb=Verb.REPLACE, target_identity=standing, staged_identity=label_of(job))
 
 
@@ -143,14 +144,4 @@ def _foreign(relation: Relation, owner: str) -> Refused:
         found=f"a table that {owner} owns apart from its schema",
         allowed="a table that belongs to its schema's owner, or none",
         next_command="choose another name, or ALTER AUTHORIZATION ON … TO SCHEMA OWNER",
-    )
-
-
-def _not_dropped(staged: Relation, found: MssqlError | str) -> Unknown:
-    return unknown(
-        "staged_not_dropped",
-        f"staging table {staged}",
-        found=found,
-        allowed="a name that is free",
-        next_command="dpone recover --attempt ID (it continues here)",
     )

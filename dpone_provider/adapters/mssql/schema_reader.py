@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dpone_provider.adapters.mssql.definitions import STATEMENTS, TABLE, Found, Standing, read
-from dpone_provider.adapters.mssql.errors import ERRORS, unreadable
+from dpone_provider.adapters.mssql.definitions import STATEMENTS, read
+from dpone_provider.adapters.mssql.errors import ERRORS
 from dpone_provider.adapters.mssql.names import Fragment, filled, joined, qualified
 from dpone_provider.adapters.mssql.server import Server
 from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.definitions import Found, as_observed, countable
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.schema.tables import Observed, Unreadable
 
@@ -31,24 +33,16 @@ class MssqlSchemaReader:
         except ERRORS as error:
             failure = unreadable(error, f"definitions in {self._server.endpoint}")
             return tuple(Unreadable(relation, failure) for relation in relations)
-        return tuple(
-            one.observed(has_rows=filled_tables.get(one.object_id, True)) if isinstance(one, Standing) else one
-            for one in found
-        )
+        return as_observed(found, filled_tables)
 
 
-def has_rows(own: Session, found: Iterable[Found]) -> Mapping[int, bool]:
+def has_rows(own: Session, found: Iterable[Found]) -> Mapping[str, bool]:
     """Tell by object id whether tables hold rows: of those that this login may read without a filter of rows."""
-    askable = [
-        one
-        for one in found
-        if isinstance(one, Standing) and one.kind == TABLE and one.readable and not one.row_security
-    ]
+    askable = countable(found)
     if not askable:
         return {}
     branches = [
-        filled(STATEMENTS["has_rows"], number=Fragment(str(one.object_id)), table=qualified(one.relation))
-        for one in askable
+        filled(STATEMENTS["has_rows"], number=Fragment(one.identity), table=qualified(one.relation)) for one in askable
     ]
     answers = own.rows(joined(branches, " UNION ALL "))
-    return {int(object_id): bool(answer) for object_id, answer in answers}
+    return {str(object_id): bool(answer) for object_id, answer in answers}

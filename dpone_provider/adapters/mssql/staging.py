@@ -11,17 +11,20 @@ import pyarrow as pa
 from dpone_provider.adapters.mssql import ddl
 from dpone_provider.adapters.mssql.arrow_session import ArrowSession, arrow_session
 from dpone_provider.adapters.mssql.bulk import BulkLoad
-from dpone_provider.adapters.mssql.definitions import Standing, read
-from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, ServerError, before_commit
+from dpone_provider.adapters.mssql.definitions import read
+from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import filled, qualified
 from dpone_provider.adapters.mssql.reader import as_declared, column_reads, select_rows
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.adapters.mssql.staged_values import staged_batch, staged_schema
+from dpone_provider.application.content import ContentTally
 from dpone_provider.application.ports.tables import PublishJob, StagedContent
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.columnar.content_digest import ContentHasher
-from dpone_provider.columnar.exactness import RowContract, exact_batch
-from dpone_provider.columnar.offence import InexactValue
+from dpone_provider.application.relational.answers import before_commit
+from dpone_provider.application.relational.definitions import Standing
+from dpone_provider.application.relational.publication import staging_gone
+from dpone_provider.columnar.exact_stream import exact_stream, require_exact
+from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.target_limits import MSSQL
 from dpone_provider.domain.outcomes import DponeError, Failed, fail
 
@@ -56,10 +59,7 @@ class MssqlStagingWriter:
         Raises:
             DponeError: Refused when a value is not exact, Failed when the server refused or broke.
         """
-        exact = exact_batch(batch, self._contract, self._sent)
-        if isinstance(exact, InexactValue):
-            self._give_up()
-            raise DponeError(exact.refusal())
+        exact = self._exact(batch)
         failure: MssqlError
         try:
             self._loading(exact.schema).send(staged_batch(exact, self._columns))
@@ -82,6 +82,13 @@ class MssqlStagingWriter:
             return self._failed(error)
         except DponeError as error:
             return Failed(error.failure.problem)
+
+    def _exact(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        try:
+            return require_exact(batch, self._contract, self._sent)
+        except DponeError:
+            self._give_up()
+            raise
 
     def _connected(self) -> ArrowSession:
         if self._arrow is None:
@@ -114,18 +121,15 @@ class MssqlStagingWriter:
         with self._server.session(PURPOSE, max(1.0, deadline.remaining())) as own:
             (found,) = read(own, [staged])
         if not isinstance(found, Standing):
-            raise DponeError(_gone(self._job))
-        reads = column_reads(staged, self._columns, found, staged=True)
-        hasher, size = ContentHasher(self._columns), 0
-        for batch in arrow.batches(select_rows(staged, reads, name="rows_kept")):
-            exact = exact_batch(as_declared(batch, reads), self._contract, hasher.digest.rows)
-            if isinstance(exact, InexactValue):
-                raise DponeError(exact.refusal())
-            hasher.update(exact)
-            size += exact.nbytes
+            raise DponeError(staging_gone(self._job))
+        reads = column_reads(self._columns, found, staged=True)
+        kept = arrow.batches(select_rows(staged, reads, name="rows_kept"))
+        tally = ContentTally(self._columns)
+        for exact in exact_stream((as_declared(batch, reads) for batch in kept), self._contract):
+            tally.add(exact)
             if deadline.passed():
                 raise ServerError(0, "the time was up while the staging table was read back")
-        return StagedContent(rows=hasher.digest.rows, bytes=size, content_digest=str(hasher.digest))
+        return tally.content()
 
     def _failed(self, error: MssqlError) -> Failed:
         return before_commit(error, f"staging table {self._job.staged}")
@@ -137,16 +141,6 @@ def make_staging(own: Session, job: PublishJob) -> None:
         own.run(filled(ddl.STATEMENTS["drop_table"], table=qualified(job.staged)))
         own.run(ddl.staging_table(job.declared, job.staged))
         own.run(ddl.table_comment(job.staged, label_of(job)))
-
-
-def _gone(job: PublishJob) -> Failed:
-    return fail(
-        "staging_table_gone",
-        f"staging table {job.staged}",
-        found="no table that this login may read",
-        allowed="the table that was just filled",
-        next_command="nothing was published; the next try begins anew",
-    )
 
 
 def _other_count(job: PublishJob, taken: int, sent: int) -> Failed:

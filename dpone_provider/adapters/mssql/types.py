@@ -15,7 +15,7 @@ from typing import Final, assert_never
 from dpone_provider.adapters.mssql.names import MAX_NAME_UNITS
 from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.schema.declared_types import logical_of
-from dpone_provider.domain.schema.rules import EngineFacts, NameUnit
+from dpone_provider.domain.schema.rules import EngineFacts, NameUnit, lossy_types
 from dpone_provider.domain.schema.tables import Column
 from dpone_provider.domain.schema.types import (
     Binary,
@@ -32,6 +32,8 @@ from dpone_provider.domain.schema.types import (
     Uuid,
 )
 
+ENGINE: Final = "SQL Server"
+"""What messages call it."""
 MAX_NVARCHAR: Final = 4000
 """The largest n of nvarchar(n), in byte pairs."""
 MAX_VARBINARY: Final = 8000
@@ -116,12 +118,11 @@ def keeps_values(engine_type: str) -> bool:
 
 def engine_facts(columns: Iterable[Column]) -> EngineFacts:
     """Return what the rules need to know of SQL Server for a table of these columns."""
-    lossy = {column.type: _instead(column.type) for column in columns if sql_type(column.type) is None}
     return EngineFacts(
-        engine="SQL Server",
+        engine=ENGINE,
         max_name_length=MAX_NAME_UNITS,
         name_unit=NameUnit.UTF16_UNITS,
-        lossy_types=tuple(lossy.items()),
+        lossy_types=lossy_types(columns, sql_type, _instead),
     )
 
 

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from dpone_provider.adapters.mssql import ddl, session, target
+from dpone_provider.adapters.mssql import ddl, session
 from dpone_provider.adapters.mssql.column_reads import staged_value
-from dpone_provider.adapters.mssql.definitions import Found, Standing, read
-from dpone_provider.adapters.mssql.errors import ERRORS, at_commit, before_commit
+from dpone_provider.adapters.mssql.definitions import read
+from dpone_provider.adapters.mssql.errors import ERRORS
 from dpone_provider.adapters.mssql.names import filled, identifier, joined, listed, qualified
 from dpone_provider.adapters.mssql.observation import effects_of
+from dpone_provider.adapters.mssql.parameters import Parameters
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.adapters.mssql.staging import MssqlStagingWriter
+from dpone_provider.adapters.mssql.target import RULES
 from dpone_provider.application.ports.tables import PublishJob, StagedContent, TargetBinding
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.relational.answers import at_commit, before_commit
+from dpone_provider.application.relational.definitions import Found, Standing
+from dpone_provider.application.relational.publication import NOTHING_PUBLISHED, other_rows, until_commit
 from dpone_provider.domain.outcomes import DponeError, Failed, Unknown, fail
+from dpone_provider.domain.schema.actions import Action
 from dpone_provider.sql_files import load
 
 __all__ = ["MssqlFencedPublisher", "MssqlStagingWriter", "Way"]
 
 STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
-NOTHING_PUBLISHED: Final = "nothing was published; the next try begins anew"
 
 
 class Way(StrEnum):
@@ -53,50 +59,74 @@ class MssqlFencedPublisher:
         subject = f"publication into {job.target}"
         try:
             with self.server.session("dpone publisher", max(1.0, deadline.remaining())) as own:
-                self._until_commit(own, job, staged)
+                transaction = MssqlTransaction(own, job, self.control_database, self.way)
+                until_commit(transaction, job, staged, self.binding, RULES)
                 return _commit(own, subject)
         except ERRORS as error:
             return before_commit(error, subject)
         except DponeError as error:
             return Failed(error.failure.problem)
 
-    def _until_commit(self, own: Session, job: PublishJob, staged: StagedContent) -> None:
-        own.run(STATEMENTS["begin"])
-        if self.binding.target_identity is not None:
-            own.run(filled(STATEMENTS["lock_target"], table=qualified(job.target)))
-        self._fence(own, job)
-        found, stage = read(own, [job.target, job.staged])
-        self._require_bound(own, job, found, stage)
-        for action in target.actions(job.declared, found):
-            for statement in ddl.statements(job.target, action):
-                own.run(statement)
+
+@dataclass(frozen=True, slots=True)
+class MssqlTransaction:
+    """`TargetTransaction`: what its steps are on SQL Server."""
+
+    own: Session
+    job: PublishJob
+    control_database: str
+    way: Way
+
+    def begin(self) -> None:
+        """Begin it."""
+        self.own.run(STATEMENTS["begin"])
+
+    def lock_target(self) -> None:
+        """Take the exclusive table lock, with an empty SELECT."""
+        self.own.run(filled(STATEMENTS["lock_target"], table=qualified(self.job.target)))
+
+    def fence(self) -> None:
+        """Call the fence in the control database."""
+        statement = filled(STATEMENTS["fence"], control=identifier(self.control_database))
+        self.own.run(statement, {"attempt_id": bytes.fromhex(self.job.attempt_id)})
+
+    def definitions(self) -> tuple[Found, Found]:
+        """Read both with one statement."""
+        target, staged = read(self.own, [self.job.target, self.job.staged])
+        return target, staged
+
+    def effects(self, target: Standing) -> Sequence[str]:
+        """Read what else happens when the table is written."""
+        return effects_of(self.own, [target.identity]).get(target.identity, ())
+
+    def change(self, action: Action) -> None:
+        """Run the action's statements."""
+        for statement in ddl.statements(self.job.target, action):
+            self.own.run(statement)
+
+    def replace_content(self, rows: int) -> None:
+        """Replace it the chosen way, and count."""
         match self.way:
             case Way.INSERT:
-                _insert(own, job, staged)
+                counted = _insert(self.own, self.job)
             case Way.SWITCH:
-                _switch(own, job, staged)
-        self._fence(own, job)
-        own.rows(STATEMENTS["add_receipt"], _receipt(job, staged))
+                counted = _switch(self.own, self.job)
+        if counted != rows:
+            raise DponeError(other_rows(self.job, f"{counted} rows", rows))
 
-    def _fence(self, own: Session, job: PublishJob) -> None:
-        """Pass the fence, or raise the server's refusal."""
-        statement = filled(STATEMENTS["fence"], control=identifier(self.control_database))
-        own.run(statement, {"attempt_id": bytes.fromhex(job.attempt_id)})
-
-    def _require_bound(self, own: Session, job: PublishJob, found: Found, stage: Found) -> None:
-        """Require the target of `bind`, and staged rows of this attempt."""
-        standing = target.identity(found)
-        if standing != self.binding.target_identity:
-            raise DponeError(_moved(job, self.binding.target_identity, standing))
-        if isinstance(found, Standing):
-            effects = effects_of(own, [found.object_id]).get(found.object_id, ())
-            target.require_refreshable(job.declared, found, effects)
-        label = stage.comment if isinstance(stage, Standing) else "no such table"
-        if label != self.binding.staged_identity:
-            raise DponeError(_not_staged(job, label))
+    def add_receipt(self, staged: StagedContent) -> None:
+        """Call the receipt procedure."""
+        receipt: Parameters = {
+            "attempt_id": bytes.fromhex(self.job.attempt_id),
+            "slot_id": bytes.fromhex(self.job.slot_id),
+            "epoch": self.job.epoch,
+            "rows": staged.rows,
+            "content_digest": staged.content_digest,
+        }
+        self.own.rows(STATEMENTS["add_receipt"], receipt)
 
 
-def _insert(own: Session, job: PublishJob, staged: StagedContent) -> None:
+def _insert(own: Session, job: PublishJob) -> int:
     own.run(filled(STATEMENTS["delete"], table=qualified(job.target)))
     columns = job.declared.columns
     insert = filled(
@@ -107,10 +137,10 @@ def _insert(own: Session, job: PublishJob, staged: StagedContent) -> None:
         staged=qualified(job.staged),
     )
     (inserted,) = own.row(insert)
-    _require_rows(job, inserted, staged.rows)
+    return int(inserted)
 
 
-def _switch(own: Session, job: PublishJob, staged: StagedContent) -> None:
+def _switch(own: Session, job: PublishJob) -> int:
     names = {"staged": qualified(job.staged), "target": qualified(job.target)}
     differences = [text for (text,) in own.rows(STATEMENTS["switch_differences"], names)]
     if differences:
@@ -118,17 +148,7 @@ def _switch(own: Session, job: PublishJob, staged: StagedContent) -> None:
     own.run(filled(STATEMENTS["truncate"], table=qualified(job.target)))
     own.run(filled(STATEMENTS["switch"], staged=qualified(job.staged), table=qualified(job.target)))
     (counted,) = own.row(filled(STATEMENTS["count"], table=qualified(job.target)))
-    _require_rows(job, counted, staged.rows)
-
-
-def _receipt(job: PublishJob, staged: StagedContent) -> dict[str, str | int | bytes]:
-    return {
-        "attempt_id": bytes.fromhex(job.attempt_id),
-        "slot_id": bytes.fromhex(job.slot_id),
-        "epoch": job.epoch,
-        "rows": staged.rows,
-        "content_digest": staged.content_digest,
-    }
+    return int(counted)
 
 
 def _commit(own: Session, subject: str) -> Failed | Unknown | None:
@@ -140,19 +160,6 @@ def _commit(own: Session, subject: str) -> Failed | Unknown | None:
     return None
 
 
-def _require_rows(job: PublishJob, found: int, rows: int) -> None:
-    if found != rows:
-        raise DponeError(
-            fail(
-                "staged_rows_changed",
-                f"staging table {job.staged}",
-                found=f"{found} rows",
-                allowed=f"the {rows} rows that were read back",
-                next_command=NOTHING_PUBLISHED,
-            )
-        )
-
-
 def _not_alike(job: PublishJob, differences: list[str]) -> Failed:
     return fail(
         "switch_not_possible",
@@ -160,24 +167,4 @@ def _not_alike(job: PublishJob, differences: list[str]) -> Failed:
         found="; ".join(differences),
         allowed="a staging table of the same columns, keys, indexes, filegroup and compression, without constraints",
         next_command=f"{NOTHING_PUBLISHED} with the way insert, which needs none of this",
-    )
-
-
-def _moved(job: PublishJob, bound: str | None, standing: str | None) -> Failed:
-    return fail(
-        "target_moved",
-        f"target {job.target}",
-        found=standing or "no such table",
-        allowed=f"{bound or 'a free name'}, as when the attempt began",
-        next_command=NOTHING_PUBLISHED,
-    )
-
-
-def _not_staged(job: PublishJob, label: str) -> Failed:
-    return fail(
-        "staged_rows_not_ours",
-        f"staging table {job.staged}",
-        found=label or "a table without a label",
-        allowed=f"rows of attempt {job.attempt_id}",
-        next_command=NOTHING_PUBLISHED,
     )

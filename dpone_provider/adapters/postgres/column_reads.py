@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from dpone_provider.adapters.postgres.definitions import EngineColumn
 from dpone_provider.adapters.postgres.names import identifier
 from dpone_provider.adapters.postgres.types import UNBOUNDED_NUMERIC
+from dpone_provider.application.relational.definitions import EngineColumn
 from dpone_provider.columnar.arrow_types import arrow_type
 from dpone_provider.columnar.buffers import fixed_values, validity
 from dpone_provider.columnar.offence import Rule

@@ -9,9 +9,10 @@ from typing import Final, assert_never
 from psycopg import sql
 
 from dpone_provider.adapters.postgres.names import filled, identifier, listed, literal, qualified
-from dpone_provider.adapters.postgres.types import sql_type
+from dpone_provider.adapters.postgres.types import ENGINE, sql_type
+from dpone_provider.application.relational.definitions import not_given_back
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import DponeError, refuse
+from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.domain.schema.actions import (
     Action,
     AddColumn,
@@ -28,6 +29,7 @@ from dpone_provider.domain.schema.actions import (
     SetColumnComment,
     SetTableComment,
     WidenType,
+    after_creating,
 )
 from dpone_provider.domain.schema.tables import Column, ForeignKey, Index, Table
 from dpone_provider.domain.schema.types import LogicalType
@@ -67,7 +69,8 @@ def _statements(relation: Relation, action: Action) -> Iterator[sql.Composed]:
             yield filled(STATEMENTS["drop_not_null"], table=table, column=identifier(column))
         case AddColumn(column=added):
             yield filled(STATEMENTS["add_column"], table=table, column=_column(relation, added))
-            yield from _comment_on_column(relation, added)
+            if added.comment:
+                yield _column_comment(relation, added.name, added.comment)
         case AddPrimaryKey(columns=columns):
             yield filled(STATEMENTS["add_primary_key"], table=table, columns=listed(list(columns)))
         case CreateIndex(index=index):
@@ -94,14 +97,8 @@ def _create(declared: Table) -> Iterator[sql.Composed]:
     if declared.primary_key:
         parts.append(sql.SQL("PRIMARY KEY ({})").format(listed(list(declared.primary_key))))
     yield filled(STATEMENTS["create_table"], table=qualified(relation), columns=sql.SQL(", ").join(parts))
-    for index in declared.indexes:
-        yield _index(relation, index)
-    for key in declared.foreign_keys:
-        yield _foreign_key(relation, key)
-    if declared.comment:
-        yield _table_comment(relation, declared.comment)
-    for column in declared.columns:
-        yield from _comment_on_column(relation, column)
+    for action in after_creating(declared):
+        yield from _statements(relation, action)
 
 
 def _columns(relation: Relation, columns: tuple[Column, ...]) -> sql.Composed:
@@ -116,15 +113,7 @@ def _column(relation: Relation, column: Column) -> sql.Composed:
 def _type(relation: Relation, column: str, logical: LogicalType) -> sql.SQL:
     text = sql_type(logical)
     if text is None:
-        raise DponeError(
-            refuse(
-                "lossy_type",
-                f"column {column!r} of table {relation}",
-                found=logical,
-                allowed="a type that PostgreSQL gives back as it was declared",
-                next_command="declare another type, then dpone compile",
-            )
-        )
+        raise DponeError(not_given_back(relation, column, logical, ENGINE))
     return sql.SQL(text)  # a closed set of texts, with numbers in them
 
 
@@ -143,11 +132,6 @@ def _foreign_key(relation: Relation, key: ForeignKey) -> sql.Composed:
         other=qualified(key.references),
         other_columns=listed(list(key.referenced_columns)),
     )
-
-
-def _comment_on_column(relation: Relation, column: Column) -> Iterator[sql.Composed]:
-    if column.comment:
-        yield _column_comment(relation, column.name, column.comment)
 
 
 def _column_comment(relation: Relation, column: str, comment: str) -> sql.Composed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
@@ -11,6 +10,7 @@ from dpone_provider.adapters.postgres import gate_definition
 from dpone_provider.adapters.postgres.session import Session
 from dpone_provider.adapters.postgres.target import OBSERVATION
 from dpone_provider.application.ports.catalog import Enrolment
+from dpone_provider.application.relational.enrolment import Facts, another_life, incomplete, unguarded
 from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.sql_files import load
@@ -18,9 +18,6 @@ from dpone_provider.sql_files import load
 STATEMENTS: Final = load(Path(__file__).with_name("enrolment.sql"))
 UNENROLLED: Final = UUID("0f5c0d3e-4a39-5d3a-9d0a-6c1f8f1f6b11")
 """Namespace of the service ids of clusters that nobody enrolled: pure sources."""
-Facts = Mapping[str, str]
-"""Facts of an incarnation by name, as the registry pins them."""
-VERIFY: Final = "have an administrator run sql/postgres/050_verify.sql in it, and put right what it names"
 
 
 def service_id_of(system_identifier: str) -> ServiceId:
@@ -38,17 +35,9 @@ def require_life(session: Session, source: Relation, pinned: Facts | None) -> No
         return
     system_identifier, database_oid, database, _ = session.row(STATEMENTS["identity"])
     found = {"database_oid": database_oid, "system_identifier": system_identifier}
-    changed = [name for name in sorted(found) if pinned.get(name) != found[name]]
-    if changed:
-        unwind(
-            refuse(
-                "incarnation_changed",
-                f"source {source} in database {database}",
-                found=", ".join(f"{name} {found[name]}" for name in changed),
-                allowed=", ".join(f"{name} {pinned.get(name)}" for name in changed),
-                next_command="if the database was really replaced: pin it in the environment file and build anew",
-            )
-        )
+    refused = another_life(source, database, found, pinned)
+    if refused is not None:
+        unwind(refused)
 
 
 def incarnation(session: Session) -> Incarnation | Refused:
@@ -85,14 +74,11 @@ def enrolment(session: Session, control_schema: str) -> Enrolment | Refused:
         return refuse("not_enrolled", subject, found="no marker", allowed=allowed, next_command=next_command)
     installed = gate_definition.installed(session)
     problems = [*_gate_problems(session), *gate_definition.differences(installed, control_schema)]
-    if problems:
-        found = "; ".join(problems)
-        return refuse("gate_not_guarding", subject, found=found, allowed="the gate as shipped", next_command=VERIFY)
-    lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"])]
-    if lacks:
-        allowed = "an enrolment as 040 leaves it"
-        return refuse("enrolment_incomplete", subject, found="; ".join(lacks), allowed=allowed, next_command=VERIFY)
-    return _enrolment(session, who, gate_definition.digest(installed))
+    refused = unguarded(who.database, problems, EngineKind.POSTGRES, gate="the gate as shipped")
+    if refused is None:
+        lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"])]
+        refused = incomplete(who.database, lacks, EngineKind.POSTGRES)
+    return refused or _enrolment(session, who, gate_definition.digest(installed))
 
 
 def _gate_problems(session: Session) -> list[str]:

@@ -1,14 +1,17 @@
 """What an error of PostgreSQL proves, by its SQLSTATE.
 
-Three kinds leave a session: the server's own answer, a login that it refused, and no answer at all. None of them holds
-a driver's object: psycopg's exceptions carry the connection, and with it the password.
+Three kinds leave a session: the server's own answer, a login that it refused, and no answer at all. Each is a `Trouble`
+(application/relational/answers.py), and none holds a driver's object: psycopg's exceptions carry the connection, and
+with it the password.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
+from dpone_provider.application.relational.answers import LOGIN_REFUSED
+from dpone_provider.application.relational.answers import unanswered as unanswered
+from dpone_provider.application.relational.answers import unreadable as unreadable
 
 PROVEN_ROLLBACK: Final = frozenset(
     {
@@ -53,10 +56,17 @@ UNDEFINED_OBJECT: Final = "42704"
 class ServerError(Exception):
     """The server answered a statement with an error; ``text`` is its primary message, without row data."""
 
+    answered: Final = True
+
     def __init__(self, sqlstate: str, text: str) -> None:
         super().__init__(f"SQLSTATE {sqlstate}: {text}")
         self.sqlstate = sqlstate
         self.text = text
+
+    @property
+    def reason(self) -> str:
+        """The name under which it is reported: the fence's own, or that a statement failed."""
+        return FENCE.get(self.sqlstate, "statement_failed")
 
     @property
     def rolled_back(self) -> bool:
@@ -72,60 +82,19 @@ class ServerError(Exception):
 class LoginRefused(Exception):
     """The server answered and let the role not in: password, NOLOGIN, the gate, a database without CONNECT."""
 
+    reason: Final = LOGIN_REFUSED
+    answered: Final = True
+    rolled_back: Final = False
+
 
 class AnswerLost(Exception):
     """No answer came: nobody listens, the connection broke, or the time was up."""
+
+    reason: Final = "connection_failed"
+    answered: Final = False
+    rolled_back: Final = False
 
 
 PostgresError = ServerError | LoginRefused | AnswerLost
 ERRORS: Final = (ServerError, LoginRefused, AnswerLost)
 """For ``except``: everything that a session raises."""
-
-
-def unreadable(error: PostgresError, subject: str) -> Unknown:
-    """Return what a failed read comes to: never absence, never an empty list."""
-    return unknown(
-        "unreadable",
-        subject,
-        found=str(error),
-        allowed="a server that answers, and a login that may read this",
-        next_command="see that the server is up and the connection's login right, then run the same command again",
-    )
-
-
-def unanswered(error: PostgresError, subject: str, *, next_command: str) -> Unknown:
-    """Return what a statement comes to that may have had its effect."""
-    return unknown(
-        "service_answer_lost" if isinstance(error, AnswerLost) else "service_refused_statement",
-        subject,
-        found=str(error),
-        allowed="an answer of the server",
-        next_command=next_command,
-    )
-
-
-def before_commit(error: PostgresError, subject: str) -> Failed:
-    """Return what an error before COMMIT was sent comes to: the server rolls back whatever was done."""
-    reason = FENCE.get(error.sqlstate, "statement_failed") if isinstance(error, ServerError) else "connection_failed"
-    if isinstance(error, LoginRefused):
-        reason = "login_refused"
-    return fail(
-        reason,
-        subject,
-        found=str(error),
-        allowed="a transaction that the fence lets pass and the server accepts",
-        next_command="nothing was published; the next try begins anew",
-    )
-
-
-def at_commit(error: PostgresError, subject: str) -> Failed | Unknown:
-    """Return what an error comes to that came as the answer to COMMIT, or instead of one."""
-    if isinstance(error, ServerError) and error.rolled_back:
-        return before_commit(error, subject)
-    return unknown(
-        "commit_answer_lost",
-        subject,
-        found=str(error),
-        allowed="the server's answer to COMMIT",
-        next_command="nothing by hand: the target's receipt decides once the login is closed",
-    )

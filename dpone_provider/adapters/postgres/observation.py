@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dpone_provider.adapters.postgres.enrolment import incarnation
@@ -11,8 +10,15 @@ from dpone_provider.adapters.postgres.names import too_long
 from dpone_provider.adapters.postgres.session import Session
 from dpone_provider.adapters.postgres.target import OBSERVATION, effects_of
 from dpone_provider.application.ports.catalog import DatabaseObservation, ObjectKind, ObservedObject
-from dpone_provider.documents.canonical import canonical_bytes
-from dpone_provider.domain.identity import Digest, Incarnation, Relation, digest_of
+from dpone_provider.application.relational.observation import Blocked as Blocked
+from dpone_provider.application.relational.observation import (
+    Classes,
+    classes_of,
+    evidence_digest,
+    unmanaged,
+    words_by_identity,
+)
+from dpone_provider.domain.identity import EngineKind, Relation
 from dpone_provider.domain.outcomes import Refused, refuse
 
 COLLATION: Final = "C (names are compared byte by byte)"
@@ -29,13 +35,6 @@ WORDS: Final = {
     "c": "composite type",
     "t": "TOAST table",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """Somebody is changing what was asked about and has not committed; each in words."""
-
-    blockers: tuple[str, ...]
 
 
 def observe(
@@ -59,7 +58,7 @@ def observe(
         collation=COLLATION,
         classes=classes,
         objects=objects,
-        evidence_digest=_evidence(who, classes, objects),
+        evidence_digest=evidence_digest(who, classes, objects),
     )
 
 
@@ -67,11 +66,10 @@ def _refused(session: Session, candidates: Sequence[Relation]) -> Refused | None
     cut = too_long(*candidates)
     if cut is not None:
         return cut
-    managed = {schema: (writer, intact) for schema, writer, intact in session.rows(OBSERVATION["managed_schemas"])}
-    for candidate in candidates:
-        writer, intact = managed.get(candidate.schema, ("", False))
-        if not intact:
-            return _not_managed(candidate, f"schema or role {writer} that was made anew" if writer else "no such one")
+    managed = [(schema, writer, intact) for schema, writer, intact in session.rows(OBSERVATION["managed_schemas"])]
+    refused = unmanaged(candidates, managed, EngineKind.POSTGRES)
+    if refused is not None:
+        return refused
     strangers = [name for (name,) in session.rows(OBSERVATION["foreign_event_triggers"])]
     if strangers:
         return refuse(
@@ -88,14 +86,10 @@ def _names(relations: Sequence[Relation]) -> dict[str, object]:
     return {"schemas": [one.schema for one in relations], "names": [one.name for one in relations]}
 
 
-def _classes(
-    session: Session, candidates: Sequence[Relation], registered: Sequence[Relation]
-) -> tuple[tuple[Relation, Relation], ...]:
+def _classes(session: Session, candidates: Sequence[Relation], registered: Sequence[Relation]) -> Classes:
     flags: dict[str, object] = {"registered": [True] * len(registered) + [False] * len(candidates)}
     rows = session.rows(OBSERVATION["classes"], _names([*registered, *candidates]) | flags)
-    return tuple(
-        (candidate, Relation(schema, name)) for candidate, (schema, name) in zip(candidates, rows, strict=True)
-    )
+    return classes_of(candidates, rows)
 
 
 def _objects(
@@ -103,10 +97,11 @@ def _objects(
 ) -> tuple[ObservedObject, ...]:
     oids = [row[3] for row in rows if row[2] != "type"]
     effects = effects_of(session, oids)
-    dependants: dict[str, tuple[str, ...]] = {}
-    for oid, schema, name in session.rows(OBSERVATION["dependants"], {"oids": oids}):
-        if Relation(schema, name) not in candidates:
-            dependants[oid] = (*dependants.get(oid, ()), f"view {schema}.{name}")
+    dependants = words_by_identity(
+        (oid, f"view {schema}.{name}")
+        for oid, schema, name in session.rows(OBSERVATION["dependants"], {"oids": oids})
+        if Relation(schema, name) not in candidates
+    )
     writers = {schema: writer for schema, writer, _ in session.rows(OBSERVATION["managed_schemas"])}
     return tuple(
         ObservedObject(
@@ -120,28 +115,4 @@ def _objects(
             unmodelled=effects.get(oid, ()),
         )
         for schema, name, kind, oid, owner, _ in rows
-    )
-
-
-def _evidence(
-    who: Incarnation, classes: Sequence[tuple[Relation, Relation]], objects: Sequence[ObservedObject]
-) -> Digest:
-    document = {
-        "incarnation": who.incarnation_id,
-        "classes": [[one.schema, one.name, of.schema, of.name] for one, of in classes],
-        "objects": [
-            [str(one.relation), one.engine_kind, one.identity, one.owner, list(one.dependants), list(one.unmodelled)]
-            for one in objects
-        ],
-    }
-    return digest_of(canonical_bytes(document))
-
-
-def _not_managed(candidate: Relation, found: str) -> Refused:
-    return refuse(
-        "schema_not_managed",
-        f"slot {candidate}",
-        found=found,
-        allowed="a schema that was enrolled and is still the same",
-        next_command="have an administrator run sql/postgres/040_enrol_target.sql for it, or choose another schema",
     )

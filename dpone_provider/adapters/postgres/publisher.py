@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpone_provider.adapters.postgres import ddl, target
-from dpone_provider.adapters.postgres.definitions import Standing, read
-from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, ServerError, unreadable
+from dpone_provider.adapters.postgres import ddl
+from dpone_provider.adapters.postgres.definitions import read
+from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, ServerError
 from dpone_provider.adapters.postgres.names import filled, identifier, qualified, too_long
 from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.adapters.postgres.target import RULES, effects_of
 from dpone_provider.application.ports.tables import (
     NotPublished,
     Published,
@@ -20,9 +21,12 @@ from dpone_provider.application.ports.tables import (
     TargetBinding,
 )
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.definitions import Standing
+from dpone_provider.application.relational.publication import STILL_THERE, by_receipt, not_bound, not_dropped
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown
+from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse
 from dpone_provider.domain.publication import Publication, Verb
 from dpone_provider.sql_files import load
 
@@ -50,7 +54,7 @@ class PostgresPublisher:
         except ERRORS as error:
             return unreadable(error, f"target {job.target}")
         except DponeError as error:
-            return error.failure if isinstance(error.failure, Refused) else Unknown(error.failure.problem)
+            return not_bound(error)
 
     def create_staged(self, job: PublishJob, binding: TargetBinding) -> None:
         """Do nothing: the worker makes the staging table on its own login."""
@@ -67,7 +71,7 @@ class PostgresPublisher:
 
         One with another label is the next attempt's, which whoever ends this one too late must leave alone.
         """
-        said: PostgresError | str = "a table that is still there"
+        said: PostgresError | str = STILL_THERE
         try:
             with self._session("discard staged") as own:
                 if _is_own(own, job):
@@ -77,8 +81,8 @@ class PostgresPublisher:
                         said = error  # what is read next decides
                 left = _is_own(own, job)
         except ERRORS as error:
-            return _not_dropped(job.staged, error)
-        return _not_dropped(job.staged, said) if left else None
+            return not_dropped(job.staged, error)
+        return not_dropped(job.staged, said) if left else None
 
     def observe(self, job: PublishJob, publication: Publication) -> Published | NotPublished | Unknown:
         """Read the receipt. With the login's gate CLOSED, no receipt means that there will never be one."""
@@ -87,10 +91,7 @@ class PostgresPublisher:
                 rows = own.rows(STATEMENTS["receipt"], {"attempt_id": job.attempt_id, "slot_id": job.slot_id})
         except ERRORS as error:
             return unreadable(error, f"receipt of attempt {job.attempt_id}")
-        if not rows:
-            return NotPublished(f"no receipt of attempt {job.attempt_id} for slot {job.slot_id}")
-        ((sequence, epoch, counted, digest, principal),) = rows
-        return Published(counted, f"receipt {sequence} at epoch {epoch} by {principal}: {counted} rows, {digest}")
+        return by_receipt(job, rows)
 
     def _session(self, purpose: str) -> AbstractContextManager[Session]:
         return session(self.endpoint, self.credential, purpose=f"dpone publisher: {purpose}", seconds=CALL_SECONDS)
@@ -102,9 +103,9 @@ def _bound(own: Session, job: PublishJob) -> TargetBinding:
     if isinstance(found, Standing):
         if found.owner != writer:
             raise DponeError(_foreign(job.target, found.owner, writer))
-        target.require_refreshable(job.declared, found, target.effects_of(own, [found.oid]).get(found.oid, ()))
-    standing = target.identity(found)
-    target.actions(job.declared, found)
+        RULES.require_refreshable(job.declared, found, effects_of(own, [found.identity]).get(found.identity, ()))
+    standing = RULES.identity(found)
+    RULES.actions(job.declared, found)
     return TargetBinding(verb=Verb.REPLACE, target_identity=standing, staged_identity=job.attempt_id)
 
 
@@ -150,14 +151,4 @@ def _foreign(relation: Relation, owner: str, writer: str) -> Refused:
         found=f"a table of {owner}",
         allowed=f"a table of {writer}, or none",
         next_command="choose another name, or have an administrator give the table to the writer role",
-    )
-
-
-def _not_dropped(staged: Relation, found: PostgresError | str) -> Unknown:
-    return unknown(
-        "staged_not_dropped",
-        f"staging table {staged}",
-        found=found,
-        allowed="a name that is free",
-        next_command="dpone recover --attempt ID (it continues here)",
     )

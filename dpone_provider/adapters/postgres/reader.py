@@ -12,28 +12,38 @@ from psycopg import sql
 
 from dpone_provider.adapters.postgres.arrow_session import ArrowSession, arrow_session
 from dpone_provider.adapters.postgres.column_reads import ColumnRead, Guard, column_read
-from dpone_provider.adapters.postgres.definitions import EngineColumn, Standing, read
-from dpone_provider.adapters.postgres.enrolment import Facts, require_life
-from dpone_provider.adapters.postgres.errors import ERRORS, LoginRefused, PostgresError
+from dpone_provider.adapters.postgres.definitions import read
+from dpone_provider.adapters.postgres.enrolment import require_life
+from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError
 from dpone_provider.adapters.postgres.names import filled, identifier, qualified
 from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.adapters.postgres.types import UNBOUNDED_NUMERIC
 from dpone_provider.application.ports.tables import Bounds
-from dpone_provider.columnar.exactness import RowContract, exact_batch
-from dpone_provider.columnar.offence import InexactValue
+from dpone_provider.application.relational.definitions import EngineColumn, Standing
+from dpone_provider.application.relational.enrolment import Facts
+from dpone_provider.application.relational.source import (
+    bounded,
+    broken,
+    could_write,
+    fitting_columns,
+    holds_no_more,
+    require_rows,
+    require_same,
+    standing_source,
+)
+from dpone_provider.columnar.exact_stream import exact_stream, sliced
+from dpone_provider.columnar.exactness import RowContract
+from dpone_provider.columnar.offence import InexactValue, asked_row_text
 from dpone_provider.columnar.target_limits import POSTGRES
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import DponeError, Failed, Refused, fail, refuse
-from dpone_provider.domain.schema.tables import Absent, Column, Unreadable
+from dpone_provider.domain.outcomes import DponeError
+from dpone_provider.domain.schema.tables import Column
 from dpone_provider.domain.schema.types import Decimal
-from dpone_provider.domain.schema.widening import Fit, fit
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("reader.sql"))
 READ_SECONDS: Final = 3600.0
-READABLE: Final = "rpvm"
-"""Tables, partitioned ones, views and materialized views."""
 PURPOSE: Final = "dpone reader"
 
 
@@ -71,15 +81,14 @@ class PostgresReader:
             require_life(definitions, relation, self._pinned)
             found = _standing(definitions, relation)
             if found.writable:
-                raise DponeError(_could_write(relation, self._credential))
-            reads = column_reads(relation, columns, found)
+                raise DponeError(could_write(relation, self._credential.user, "a right to change its rows"))
+            reads = column_reads(columns, found)
             arrow.run(STATEMENTS["begin"])
             arrow.run(STATEMENTS["no_row_policies"])
             arrow.run(filled(STATEMENTS["hold"], table=qualified(relation)).as_string(None))
-            if _standing(definitions, relation) != found:
-                raise DponeError(_changed(relation))
+            require_same(_standing(definitions, relation), found)
             rows = counted(arrow, relation, reads, key)
-            _require_rows(relation, rows, bounds)
+            require_rows(relation, rows, bounds)
             yield PostgresSnapshot(arrow, relation, reads, key, bounds, rows)
 
     @contextmanager
@@ -129,27 +138,14 @@ class PostgresSnapshot:
         """
         failure: PostgresError
         try:
-            yield from self._batches()
+            relation, bounds = self._contract.relation, self._bounds
+            raw = sliced(self._arrow.batches(select_rows(relation, self._reads)), bounds.batch_rows)
+            declared = (as_declared(batch, self._reads) for batch in raw)
+            yield from bounded(exact_stream(declared, self._contract), relation, bounds)
             return
         except ERRORS as error:
             failure = error
         raise DponeError(broken(self._contract.relation, failure))
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        seen = size = 0
-        for whole in self._arrow.batches(select_rows(self._contract.relation, self._reads)):
-            for start in range(0, len(whole), self._bounds.batch_rows):
-                batch = exact_batch(
-                    as_declared(whole.slice(start, self._bounds.batch_rows), self._reads), self._contract, seen
-                )
-                if isinstance(batch, InexactValue):
-                    raise DponeError(batch.refusal())
-                seen += len(batch)
-                size += batch.nbytes
-                if size > self._bounds.max_bytes:
-                    found, allowed = f"more than {size} bytes", f"{self._bounds.max_bytes} bytes"
-                    raise DponeError(_too_large(self._contract.relation, found, allowed))
-                yield batch
 
 
 def select_rows(relation: Relation, reads: Sequence[ColumnRead]) -> sql.Composed:
@@ -164,28 +160,19 @@ def as_declared(batch: pa.RecordBatch, reads: Sequence[ColumnRead]) -> pa.Record
     return pa.record_batch(arrays, names=[one.column.name for one in reads])
 
 
-def column_reads(relation: Relation, columns: Sequence[Column], found: Standing) -> tuple[ColumnRead, ...]:
+def column_reads(columns: Sequence[Column], found: Standing) -> tuple[ColumnRead, ...]:
     """Decide how each declared column is read.
 
     Raises:
         DponeError: Refused when one is missing, of an unsupported or other type, or may hold NULL undeclared.
     """
-    by_name = {column.name: column for column in found.columns}
-    reads = []
-    for column in columns:
-        there = by_name.get(column.name)
-        if there is None or not _fits(column, there):
-            raise DponeError(_other_column(relation, column, there))
-        reads.append(column_read(column, there))
-    return tuple(reads)
+    return tuple(column_read(column, there) for column, there in fitting_columns(columns, found, _fits))
 
 
 def _fits(column: Column, there: EngineColumn) -> bool:
-    if there.nullable and not column.nullable:
-        return False
-    if there.logical is None:
-        return there.engine_type == UNBOUNDED_NUMERIC and isinstance(column.type, Decimal)
-    return fit(there.logical, column.type) in (Fit.SAME, Fit.WIDER)
+    if there.engine_type == UNBOUNDED_NUMERIC:
+        return isinstance(column.type, Decimal) and (column.nullable or not there.nullable)
+    return holds_no_more(column, there)
 
 
 def counted(arrow: ArrowSession, relation: Relation, reads: Sequence[ColumnRead], key: Sequence[str]) -> int:
@@ -211,11 +198,10 @@ def _offender(
     shown = sql.SQL(", ").join(sql.SQL("{}::text").format(identifier(name)) for name in names)
     query = filled(STATEMENTS["offender"], shown=shown, table=qualified(relation), guard=guard.condition)
     *keys, value = arrow.row(query)
-    parts = ", ".join(f"{name}={text}" for name, text in zip(key, keys, strict=True))
     return InexactValue(
         relation=relation,
         column=column.name,
-        row=f"key ({parts})" if parts else "a row of a table without a declared key",
+        row=asked_row_text(key, keys),
         rule=guard.rule,
         value=str(value),
         limit=guard.limit,
@@ -224,80 +210,4 @@ def _offender(
 
 def _standing(definitions: Session, relation: Relation) -> Standing:
     (found,) = read(definitions, [relation])
-    match found:
-        case Standing() if found.relkind in READABLE and found.readable:
-            return found
-        case Standing():
-            what = "a table that this login may not read" if found.relkind in READABLE else "another kind of object"
-            raise DponeError(_no_source(relation, what))
-        case Absent():
-            raise DponeError(_no_source(relation, "nothing of that name"))
-        case Unreadable(failure=failure):
-            raise DponeError(failure)
-
-
-def _require_rows(relation: Relation, rows: int, bounds: Bounds) -> None:
-    if rows > bounds.max_rows:
-        raise DponeError(_too_large(relation, f"{rows} rows", f"{bounds.max_rows} rows"))
-
-
-def _no_source(relation: Relation, found: str) -> Refused:
-    return refuse(
-        "source_missing",
-        f"source {relation}",
-        found=found,
-        allowed="a table or view that the source's login may read",
-        next_command="correct the transfer, or grant SELECT to the login; then dpone compile",
-    )
-
-
-def _could_write(relation: Relation, credential: Credential) -> Refused:
-    return refuse(
-        "source_login_could_write",
-        f"login {credential.user}, source {relation}",
-        found="a right to change its rows",
-        allowed="read-only credentials",
-        next_command="bind the source to a login that has SELECT only",
-    )
-
-
-def _other_column(relation: Relation, column: Column, there: EngineColumn | None) -> Refused:
-    found = "no such column" if there is None else there.engine_type + (", nullable" if there.nullable else "")
-    return refuse(
-        "source_differs",
-        f"source {relation}, column {column.name!r}",
-        found=found,
-        allowed=f"{column.type}{' or NULL' if column.nullable else ', NOT NULL'}",
-        next_command="dpone compile again against the table as it is, or declare the column as it is",
-    )
-
-
-def _changed(relation: Relation) -> Failed:
-    return fail(
-        "source_changed",
-        f"source {relation}",
-        found="another definition than a moment before",
-        allowed="a definition that stands while it is read",
-        next_command="retry",
-    )
-
-
-def _too_large(relation: Relation, found: str, allowed: str) -> Failed:
-    return fail(
-        "bounds_passed",
-        f"source {relation}",
-        found=found,
-        allowed=allowed,
-        next_command="raise `bounds` in the workspace and release anew, if the table may be that large",
-    )
-
-
-def broken(relation: Relation, error: PostgresError) -> Failed:
-    """Return what a read comes to that did not end: nothing was published."""
-    return fail(
-        "login_refused" if isinstance(error, LoginRefused) else "source_broke",
-        f"source {relation}",
-        found=error,
-        allowed="a whole answer of the server",
-        next_command="retry; if it repeats, look at the server's log",
-    )
+    return standing_source(found)

@@ -6,7 +6,7 @@
 SELECT wanted.schema_name, wanted.table_name,
     ns.oid IS NOT NULL AS schema_exists,
     coalesce(has_schema_privilege(ns.oid, 'USAGE'), false) AS may_look,
-    c.oid::text, c.relkind::text, c.relpersistence::text, c.relispartition, c.relrowsecurity,
+    c.oid::text, c.relkind::text, c.relispartition, c.relrowsecurity,
     pg_get_userbyid(c.relowner)::text,
     coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS readable,
     coalesce(has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'), false) AS writable,

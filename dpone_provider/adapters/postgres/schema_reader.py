@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from psycopg import sql
 
-from dpone_provider.adapters.postgres.definitions import STATEMENTS, Found, Standing, read
-from dpone_provider.adapters.postgres.errors import ERRORS, unreadable
+from dpone_provider.adapters.postgres.definitions import STATEMENTS, read
+from dpone_provider.adapters.postgres.errors import ERRORS
 from dpone_provider.adapters.postgres.names import filled, literal, qualified
 from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.definitions import Found, as_observed, countable
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.schema.tables import Observed, Unreadable
@@ -38,21 +40,16 @@ class PostgresSchemaReader:
         except ERRORS as error:
             failure = unreadable(error, f"definitions in {self._endpoint}")
             return tuple(Unreadable(relation, failure) for relation in relations)
-        return tuple(
-            one.observed(has_rows=filled_tables.get(one.oid, True)) if isinstance(one, Standing) else one
-            for one in found
-        )
+        return as_observed(found, filled_tables)
 
 
 def has_rows(own: Session, found: Iterable[Found]) -> Mapping[str, bool]:
     """Tell by oid whether tables hold rows: of those that this login may read without running a row policy."""
-    askable = [
-        one
-        for one in found
-        if isinstance(one, Standing) and one.is_plain_table and one.readable and not one.row_security
-    ]
+    askable = countable(found)
     if not askable:
         return {}
-    branches = [filled(STATEMENTS["has_rows"], oid=literal(one.oid), table=qualified(one.relation)) for one in askable]
+    branches = [
+        filled(STATEMENTS["has_rows"], oid=literal(one.identity), table=qualified(one.relation)) for one in askable
+    ]
     answers = own.rows(sql.SQL(" UNION ALL ").join(branches))
     return {str(oid): bool(answer) for oid, answer in answers}

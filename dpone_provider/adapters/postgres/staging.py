@@ -11,19 +11,22 @@ import pyarrow as pa
 
 from dpone_provider.adapters.postgres import ddl
 from dpone_provider.adapters.postgres.arrow_session import ArrowSession, arrow_session
-from dpone_provider.adapters.postgres.definitions import Standing, read
-from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError, before_commit
+from dpone_provider.adapters.postgres.definitions import read
+from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError
 from dpone_provider.adapters.postgres.names import filled, literal, qualified
 from dpone_provider.adapters.postgres.reader import as_declared, column_reads, select_rows
 from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.application.content import ContentTally
 from dpone_provider.application.ports.tables import PublishJob, StagedContent
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.columnar.content_digest import ContentHasher
-from dpone_provider.columnar.exactness import RowContract, exact_batch
-from dpone_provider.columnar.offence import InexactValue
+from dpone_provider.application.relational.answers import before_commit
+from dpone_provider.application.relational.definitions import Standing
+from dpone_provider.application.relational.publication import staging_gone
+from dpone_provider.columnar.exact_stream import exact_stream, require_exact
+from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.target_limits import POSTGRES
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.outcomes import DponeError, Failed, fail
+from dpone_provider.domain.outcomes import DponeError, Failed
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
@@ -52,10 +55,7 @@ class PostgresStagingWriter:
         Raises:
             DponeError: Refused when a value is not exact, Failed when the server refused or broke.
         """
-        exact = exact_batch(batch, self._contract, self._sent)
-        if isinstance(exact, InexactValue):
-            self._open.close()
-            raise DponeError(exact.refusal())
+        exact = self._exact(batch)
         failure: PostgresError
         try:
             self._connected().ingest(self._job.staged, exact)
@@ -76,6 +76,13 @@ class PostgresStagingWriter:
         except DponeError as error:
             return Failed(error.failure.problem)
 
+    def _exact(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        try:
+            return require_exact(batch, self._contract, self._sent)
+        except DponeError:
+            self._open.close()
+            raise
+
     def _connected(self) -> ArrowSession:
         if self._arrow is None:
             with session(self._endpoint, self._credential, purpose=PURPOSE, seconds=WRITE_SECONDS) as own:
@@ -90,17 +97,14 @@ class PostgresStagingWriter:
         with session(self._endpoint, self._credential, purpose=PURPOSE, seconds=deadline.remaining()) as own:
             (found,) = read(own, [staged])
         if not isinstance(found, Standing):
-            raise DponeError(_gone(self._job))
+            raise DponeError(staging_gone(self._job))
         arrow.run(f"SET statement_timeout = {max(1, int(deadline.remaining() * 1000))}")
-        reads = column_reads(staged, self._contract.columns, found)
-        hasher, size = ContentHasher(self._contract.columns), 0
-        for batch in arrow.batches(select_rows(staged, reads)):
-            exact = exact_batch(as_declared(batch, reads), self._contract, hasher.digest.rows)
-            if isinstance(exact, InexactValue):
-                raise DponeError(exact.refusal())
-            hasher.update(exact)
-            size += exact.nbytes
-        return StagedContent(rows=hasher.digest.rows, bytes=size, content_digest=str(hasher.digest))
+        reads = column_reads(self._contract.columns, found)
+        read_back = (as_declared(batch, reads) for batch in arrow.batches(select_rows(staged, reads)))
+        tally = ContentTally(self._contract.columns)
+        for exact in exact_stream(read_back, self._contract):
+            tally.add(exact)
+        return tally.content()
 
     def _failed(self, error: PostgresError) -> Failed:
         return before_commit(error, f"staging table {self._job.staged}")
@@ -112,13 +116,3 @@ def make_staging(own: Session, job: PublishJob) -> None:
         own.run(filled(ddl.STATEMENTS["drop_table"], table=qualified(job.staged)))
         own.run(ddl.staging_table(job.declared, job.staged))
         own.run(filled(STATEMENTS["label"], table=qualified(job.staged), label=literal(job.attempt_id)))
-
-
-def _gone(job: PublishJob) -> Failed:
-    return fail(
-        "staging_table_gone",
-        f"staging table {job.staged}",
-        found="no table that this login may read",
-        allowed="the table that was just filled",
-        next_command="nothing was published; the next try begins anew",
-    )

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from dpone_provider.adapters.postgres.names import MAX_NAME_BYTES
 from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.schema.declared_types import logical_of
-from dpone_provider.domain.schema.rules import EngineFacts, NameUnit
+from dpone_provider.domain.schema.rules import EngineFacts, NameUnit, lossy_types
 from dpone_provider.domain.schema.tables import Column
 from dpone_provider.domain.schema.types import (
     Binary,
@@ -30,6 +30,8 @@ from dpone_provider.domain.schema.types import (
     Uuid,
 )
 
+ENGINE: Final = "PostgreSQL"
+"""What messages call it."""
 UNBOUNDED_NUMERIC: Final = "numeric"
 """Holds up to 131,072 digits: it needs a declared precision, and every value is then compared with that."""
 MAX_VARCHAR: Final = 10_485_760
@@ -89,12 +91,11 @@ def keeps_values(engine_type: str) -> bool:
 
 def engine_facts(columns: Iterable[Column]) -> EngineFacts:
     """Return what the rules need to know of PostgreSQL for a table of these columns. Names are compared by bytes."""
-    lossy = {column.type: _instead(column.type) for column in columns if sql_type(column.type) is None}
     return EngineFacts(
-        engine="PostgreSQL",
+        engine=ENGINE,
         max_name_length=MAX_NAME_BYTES,
         name_unit=NameUnit.BYTES,
-        lossy_types=tuple(lossy.items()),
+        lossy_types=lossy_types(columns, sql_type, _instead),
     )
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dpone_provider.adapters.postgres.enrolment import STATEMENTS as ENROLMENT
-from dpone_provider.adapters.postgres.errors import ERRORS, unreadable
+from dpone_provider.adapters.postgres.errors import ERRORS
 from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.application.ports.witness import Allegiance, Traces
+from dpone_provider.application.relational.answers import unreadable
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import AttemptId, ServiceId, SlotId
 from dpone_provider.domain.outcomes import Refused, Unknown, refuse

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpone_provider.adapters.postgres import ddl, target
-from dpone_provider.adapters.postgres.definitions import Found, Standing, read
-from dpone_provider.adapters.postgres.errors import ERRORS, at_commit, before_commit
+from dpone_provider.adapters.postgres import ddl
+from dpone_provider.adapters.postgres.definitions import read
+from dpone_provider.adapters.postgres.errors import ERRORS
 from dpone_provider.adapters.postgres.names import filled, listed, qualified
-from dpone_provider.adapters.postgres.session import Session, session
+from dpone_provider.adapters.postgres.session import Parameters, Session, session
 from dpone_provider.adapters.postgres.staging import PostgresStagingWriter
+from dpone_provider.adapters.postgres.target import RULES, effects_of
 from dpone_provider.application.ports.tables import PublishJob, StagedContent, TargetBinding
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.relational.answers import at_commit, before_commit
+from dpone_provider.application.relational.definitions import Found, Standing
+from dpone_provider.application.relational.publication import NOTHING_PUBLISHED, other_rows, until_commit
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.outcomes import DponeError, Failed, Unknown, fail
+from dpone_provider.domain.schema.actions import Action
 from dpone_provider.sql_files import load
 
 __all__ = ["PostgresFencedPublisher", "PostgresStagingWriter"]
 
 STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
-NOTHING_PUBLISHED: Final = "nothing was published; the next try begins anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,62 +47,66 @@ class PostgresFencedPublisher:
             with session(
                 self.endpoint, self.credential, purpose="dpone publisher", seconds=deadline.remaining()
             ) as own:
-                self._until_commit(own, job, staged)
+                until_commit(PostgresTransaction(own, job), job, staged, self.binding, RULES)
                 return _commit(own, subject)
         except ERRORS as error:
             return before_commit(error, subject)
         except DponeError as error:
             return Failed(error.failure.problem)
 
-    def _until_commit(self, own: Session, job: PublishJob, staged: StagedContent) -> None:
-        own.run(STATEMENTS["begin"])
-        own.run(STATEMENTS["durable"])
-        if self.binding.target_identity is not None:
-            own.run(filled(STATEMENTS["lock_target"], table=qualified(job.target)))
-        fence(own, job)
-        found, stage = read(own, [job.target, job.staged])
-        self._require_bound(own, job, found, stage)
-        for action in target.actions(job.declared, found):
-            for statement in ddl.statements(job.target, action):
-                own.run(statement)
-        _replace(own, job, staged)
-        fence(own, job)
-        own.rows(STATEMENTS["add_receipt"], _receipt(job, staged))
 
-    def _require_bound(self, own: Session, job: PublishJob, found: Found, stage: Found) -> None:
-        """Require the target of `bind`, and staged rows of this attempt."""
-        standing = target.identity(found)
-        if standing != self.binding.target_identity:
-            raise DponeError(_moved(job, self.binding.target_identity, standing))
-        if isinstance(found, Standing):
-            target.require_refreshable(job.declared, found, target.effects_of(own, [found.oid]).get(found.oid, ()))
-        label = stage.comment if isinstance(stage, Standing) else "no such table"
-        if label != self.binding.staged_identity:
-            raise DponeError(_not_staged(job, label))
+@dataclass(frozen=True, slots=True)
+class PostgresTransaction:
+    """`TargetTransaction`: what its steps are on PostgreSQL."""
 
+    own: Session
+    job: PublishJob
 
-def fence(own: Session, job: PublishJob) -> None:
-    """Pass the fence, or raise the server's refusal."""
-    own.rows(STATEMENTS["fence"], {"attempt_id": job.attempt_id})
+    def begin(self) -> None:
+        """Begin it; an answered COMMIT is on disk."""
+        self.own.run(STATEMENTS["begin"])
+        self.own.run(STATEMENTS["durable"])
 
+    def lock_target(self) -> None:
+        """Take the ACCESS EXCLUSIVE lock."""
+        self.own.run(filled(STATEMENTS["lock_target"], table=qualified(self.job.target)))
 
-def _replace(own: Session, job: PublishJob, staged: StagedContent) -> None:
-    own.run(filled(STATEMENTS["truncate"], table=qualified(job.target)))
-    columns = listed(list(job.declared.column_names))
-    insert = filled(STATEMENTS["insert"], table=qualified(job.target), columns=columns, staged=qualified(job.staged))
-    tag = own.run(insert)
-    if tag != f"INSERT 0 {staged.rows}":
-        raise DponeError(_other_rows(job, tag, staged.rows))
+    def fence(self) -> None:
+        """Call the fence."""
+        self.own.rows(STATEMENTS["fence"], {"attempt_id": self.job.attempt_id})
 
+    def definitions(self) -> tuple[Found, Found]:
+        """Read both with one statement."""
+        target, staged = read(self.own, [self.job.target, self.job.staged])
+        return target, staged
 
-def _receipt(job: PublishJob, staged: StagedContent) -> dict[str, object]:
-    return {
-        "attempt_id": job.attempt_id,
-        "slot_id": job.slot_id,
-        "epoch": job.epoch,
-        "rows": staged.rows,
-        "content_digest": staged.content_digest,
-    }
+    def effects(self, target: Standing) -> Sequence[str]:
+        """Read what else happens when the table is written."""
+        return effects_of(self.own, [target.identity]).get(target.identity, ())
+
+    def change(self, action: Action) -> None:
+        """Run the action's statements."""
+        for statement in ddl.statements(self.job.target, action):
+            self.own.run(statement)
+
+    def replace_content(self, rows: int) -> None:
+        """TRUNCATE and INSERT … SELECT; the server's tag says how many rows it inserted."""
+        names = {"table": qualified(self.job.target), "staged": qualified(self.job.staged)}
+        self.own.run(filled(STATEMENTS["truncate"], table=names["table"]))
+        tag = self.own.run(filled(STATEMENTS["insert"], columns=listed(list(self.job.declared.column_names)), **names))
+        if tag != f"INSERT 0 {rows}":
+            raise DponeError(other_rows(self.job, tag, rows))
+
+    def add_receipt(self, staged: StagedContent) -> None:
+        """Call the receipt function."""
+        receipt: Parameters = {
+            "attempt_id": self.job.attempt_id,
+            "slot_id": self.job.slot_id,
+            "epoch": self.job.epoch,
+            "rows": staged.rows,
+            "content_digest": staged.content_digest,
+        }
+        self.own.rows(STATEMENTS["add_receipt"], receipt)
 
 
 def _commit(own: Session, subject: str) -> Failed | Unknown | None:
@@ -109,33 +118,3 @@ def _commit(own: Session, subject: str) -> Failed | Unknown | None:
     if tag == "COMMIT":
         return None
     return fail("rolled_back_at_commit", subject, found=tag, allowed="COMMIT", next_command=NOTHING_PUBLISHED)
-
-
-def _moved(job: PublishJob, bound: str | None, standing: str | None) -> Failed:
-    return fail(
-        "target_moved",
-        f"target {job.target}",
-        found=standing or "no such table",
-        allowed=f"{bound or 'a free name'}, as when the attempt began",
-        next_command=NOTHING_PUBLISHED,
-    )
-
-
-def _not_staged(job: PublishJob, label: str) -> Failed:
-    return fail(
-        "staged_rows_not_ours",
-        f"staging table {job.staged}",
-        found=label or "a table without a label",
-        allowed=f"rows of attempt {job.attempt_id}",
-        next_command=NOTHING_PUBLISHED,
-    )
-
-
-def _other_rows(job: PublishJob, tag: str, rows: int) -> Failed:
-    return fail(
-        "staged_rows_changed",
-        f"staging table {job.staged}",
-        found=tag,
-        allowed=f"the {rows} rows that were read back",
-        next_command=NOTHING_PUBLISHED,
-    )

@@ -184,6 +184,17 @@ Action: TypeAlias = CreateTable | Alteration
 """Every action; a ``match`` over it ends in ``assert_never``."""
 
 
+def after_creating(declared: Table) -> tuple[Alteration, ...]:
+    """The actions that give a new table what its columns and its primary key do not say: an engine that says these in
+    the statement that creates a table has no use for them."""
+    return (
+        *map(CreateIndex, declared.indexes),
+        *map(AddForeignKey, declared.foreign_keys),
+        *((SetTableComment(declared.comment),) if declared.comment else ()),
+        *(SetColumnComment(each.name, each.comment) for each in declared.columns if each.comment),
+    )
+
+
 def created(declared: Table) -> Table:
     """What is observed after a declared table was created: no renames left, and what was not declared is not there."""
     columns = tuple(replace(each, renamed_from=None, comment=each.comment or "") for each in declared.columns)

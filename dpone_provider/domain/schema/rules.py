@@ -6,7 +6,7 @@ they decide, and change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Final, TypeAlias
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from dpone_provider.domain.outcomes import Problem
 from dpone_provider.domain.schema.actions import AddColumn, DropColumn, DropPrimaryKey
 from dpone_provider.domain.schema.diff import Conflict, ConflictKind, Difference
-from dpone_provider.domain.schema.tables import Present, Table
+from dpone_provider.domain.schema.tables import Column, Present, Table
 from dpone_provider.domain.schema.types import LogicalType
 
 
@@ -84,6 +84,16 @@ class EngineFacts:
     name_unit: NameUnit
     equal_names: tuple[frozenset[str], ...] = ()
     lossy_types: tuple[tuple[LogicalType, str], ...] = ()
+
+
+def lossy_types(
+    columns: Iterable[Column], kept: Callable[[LogicalType], str | None], instead: Callable[[LogicalType], str]
+) -> tuple[tuple[LogicalType, str], ...]:
+    """Return the types of columns that an engine has no type of its own for, with what it would give ``instead``.
+
+    ``kept`` is the engine's type that is observed as the same logical type again, or None.
+    """
+    return tuple({each.type: instead(each.type) for each in columns if kept(each.type) is None}.items())
 
 
 _WAYS_OUT: Final[dict[ConflictKind, str]] = {

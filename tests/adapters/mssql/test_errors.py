@@ -12,11 +12,8 @@ from dpone_provider.adapters.mssql.errors import (
     Meaning,
     MssqlError,
     ServerError,
-    at_commit,
-    before_commit,
-    unanswered,
-    unreadable,
 )
+from dpone_provider.application.relational.answers import at_commit, before_commit, unanswered, unreadable
 from dpone_provider.domain.outcomes import Failed, Unknown
 
 PROOFS = (1205, 3960, 3961, 3902, 3930, 3998, 2601, 2627, 547, 51001, 51004)

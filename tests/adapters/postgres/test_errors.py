@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpone_provider.adapters.postgres.errors import (
-    AnswerLost,
-    LoginRefused,
-    ServerError,
-    at_commit,
-    before_commit,
-    unanswered,
-    unreadable,
-)
+from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, ServerError
+from dpone_provider.application.relational.answers import at_commit, before_commit, unanswered, unreadable
 from dpone_provider.domain.outcomes import Failed, Unknown
 
 

@@ -23,6 +23,7 @@ from dpone_provider.domain.schema.actions import (
     SetColumnComment,
     SetTableComment,
     WidenType,
+    after_creating,
     apply,
     created,
 )
@@ -93,3 +94,13 @@ def test_creation_leaves_what_is_declared_and_nothing_else() -> None:
 def test_an_action_that_does_not_fit_is_refused(table: Table | None, action: Action, message: str) -> None:
     with pytest.raises(InvalidSchemaValue, match=message):
         apply(table, action)
+
+
+def test_what_creating_alone_does_not_say_comes_after_it() -> None:
+    told = replace(FULL, columns=(replace(ID, comment="the number"), replace(ID, name="b")))
+    bare = replace(told, columns=(ID, replace(ID, name="b")), comment="", indexes=(), foreign_keys=())
+    after = bare
+    for action in after_creating(told):
+        after = apply(after, action)
+    assert after == created(told)
+    assert after_creating(BARE) == ()

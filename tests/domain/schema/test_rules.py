@@ -9,7 +9,7 @@ import pytest
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.schema.actions import created
 from dpone_provider.domain.schema.diff import Conflict, ConflictKind, Difference, difference
-from dpone_provider.domain.schema.rules import EngineFacts, NameUnit, Rule, RuleFailure, failures
+from dpone_provider.domain.schema.rules import EngineFacts, NameUnit, Rule, RuleFailure, failures, lossy_types
 from dpone_provider.domain.schema.tables import Absent, Column, ForeignKey, Index, Present, Table
 from dpone_provider.domain.schema.types import Integer, String, Timestamp
 
@@ -162,3 +162,9 @@ def test_a_failure_reads_as_a_message() -> None:
         "allowed: both the same, or a change that loses nothing. "
         "Next: declare the observed type or a wider one, or declare a new column and drop this one"
     )
+
+
+def test_types_that_an_engine_has_no_own_for_are_told_once_with_what_would_be() -> None:
+    kept = {Integer(32): "integer"}
+    found = lossy_types((ID, NAME, replace(NAME, name="other")), kept.get, lambda logical: f"not {logical}")
+    assert found == ((String(40), "not string(40)"),)
