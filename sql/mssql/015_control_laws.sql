@@ -77,6 +77,16 @@ AND NOT EXISTS (SELECT 1 FROM dpone_control.readmission_end AS e WITH (READCOMMI
                 WHERE e.readmission_id = r.readmission_id);
 GO
 
+-- Who speaks, for the log: what the ledger's transaction says of itself when it begins (SET CONTEXT_INFO 'dpone/<script>/<id>',
+-- which other sessions see too), else the name of the program.
+CREATE OR ALTER FUNCTION dpone_control.speaker() RETURNS nvarchar(450) AS
+BEGIN
+    RETURN CASE WHEN SUBSTRING(CONTEXT_INFO(), 1, 6) = 0x64706F6E652F
+        THEN REPLACE(CONVERT(varchar(128), CONTEXT_INFO()), CHAR(0), '')
+        ELSE COALESCE(APP_NAME(), N'') END;
+END;
+GO
+
 -- === Rows that never change and never go ===
 -- Even an UPDATE or DELETE that meets no row is refused. TRUNCATE is refused by the foreign keys of no_truncate (010).
 

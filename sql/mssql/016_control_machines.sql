@@ -41,7 +41,7 @@ BEGIN
         (SELECT i.one_row FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.authority_id, d.incarnation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.authority_id, i.incarnation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.one_row = i.one_row;
 END;
 GO
@@ -62,7 +62,7 @@ BEGIN
     SELECT 'readmission',
         (SELECT i.readmission_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.kind, i.from_incarnation, i.incarnation, i.because, i.[by] FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -174,7 +174,7 @@ BEGIN
     SELECT 'burial',
         (SELECT i.service_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.because, i.[by] FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -213,7 +213,7 @@ BEGIN
     SELECT 'environment',
         (SELECT i.name FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.holder_id, i.generation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -245,7 +245,7 @@ BEGIN
         (SELECT i.name FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.holder_id, d.generation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
         (SELECT i.holder_id, i.generation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.name = i.name;
 END;
 GO
@@ -269,7 +269,7 @@ BEGIN
         (SELECT i.occurrence_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.environment, i.state, i.generation, i.deployment_id, i.request_digest, i.predecessor_id
          FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -303,7 +303,7 @@ BEGIN
         (SELECT i.occurrence_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.state, d.generation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
         (SELECT i.state, i.generation FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.occurrence_id = i.occurrence_id;
 END;
 GO
@@ -323,7 +323,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.schema_name, i.relation_name, i.owner_id, i.epoch
          FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -361,7 +361,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.owner_id, d.epoch FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
         (SELECT i.owner_id, i.epoch FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.slot_id = i.slot_id;
 END;
 GO
@@ -394,7 +394,7 @@ BEGIN
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
     SELECT 'slot_claim',
         (SELECT LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        (SELECT i.occurrence_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        (SELECT i.occurrence_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -410,7 +410,7 @@ BEGIN
     INSERT INTO dpone_control.event (table_name, [key], before, session_role, application_name)
     SELECT 'slot_claim',
         (SELECT LOWER(CONVERT(varchar(64), d.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        (SELECT d.occurrence_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        (SELECT d.occurrence_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM deleted AS d;
 END;
 GO
@@ -473,7 +473,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.state, i.occurrence_id, i.environment, i.workload_id, i.dag_id, i.run_id, i.task_id, i.map_index,
             i.try_number FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -502,7 +502,7 @@ BEGIN
     SELECT 'attempt',
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.state FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), (SELECT i.state FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.attempt_id = i.attempt_id;
 END;
 GO
@@ -544,7 +544,7 @@ BEGIN
     SELECT 'attempt_slot',
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id,
             LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        (SELECT i.epoch, i.live FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        (SELECT i.epoch, i.live FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -566,7 +566,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id,
             LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.live FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), (SELECT i.live FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.attempt_id = i.attempt_id AND d.slot_id = i.slot_id;
 END;
 GO
@@ -601,7 +601,7 @@ BEGIN
     SELECT 'attempt_read',
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id,
             LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        (SELECT i.running FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        (SELECT i.running FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -623,7 +623,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id,
             LOWER(CONVERT(varchar(64), i.slot_id, 2)) AS slot_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.running FOR JSON PATH, WITHOUT_ARRAY_WRAPPER), (SELECT i.running FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.attempt_id = i.attempt_id AND d.slot_id = i.slot_id;
 END;
 GO
@@ -675,7 +675,7 @@ BEGIN
         (SELECT i.service_id, i.principal_name FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.gate_state, i.sid, i.delivered, i.barred, LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id
          FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -723,7 +723,7 @@ BEGIN
         (SELECT i.service_id, i.principal_name FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.gate_state, d.delivered FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.gate_state, i.delivered, i.closed_sequence, i.evidence_digest FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.service_id = i.service_id AND d.principal_name = i.principal_name;
 END;
 GO
@@ -749,7 +749,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT i.state, i.verb, i.epoch, i.staged_identity, i.target_identity, i.definition_digest
          FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i;
 END;
 GO
@@ -821,7 +821,7 @@ BEGIN
         (SELECT LOWER(CONVERT(varchar(64), i.attempt_id, 2)) AS attempt_id FOR JSON PATH, WITHOUT_ARRAY_WRAPPER),
         (SELECT d.state, d.[rows], d.content_digest FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
         (SELECT i.state, i.[rows], i.content_digest FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES),
-        ORIGINAL_LOGIN(), COALESCE(APP_NAME(), N'')
+        ORIGINAL_LOGIN(), dpone_control.speaker()
     FROM inserted AS i JOIN deleted AS d ON d.attempt_id = i.attempt_id;
 END;
 GO

@@ -46,14 +46,15 @@ GO
 
 -- What a transaction of the ledger reads first: who the authority is, whether its database is the one that was installed,
 -- the version of this schema, the number that was given last, and the readmission that is open, if one is. One row, or none
--- before the identity was entered.
+-- before the identity was entered. The row stays share-locked until the transaction ends: a readmission, which locks it
+-- exclusively, waits for every other transaction and lets none begin.
 CREATE OR ALTER VIEW dpone_control.opening AS
 SELECT a.authority_id, a.incarnation, dpone_control.observed_incarnation() AS observed, a.family,
     (SELECT MAX(v.version) FROM dpone_control.schema_version AS v WITH (READCOMMITTEDLOCK)) AS version,
     (SELECT CONVERT(bigint, q.current_value) FROM sys.sequences AS q
      WHERE q.object_id = OBJECT_ID(N'dpone_control.ledger_sequence')) AS sequence,
     (SELECT CONCAT(o.kind, ' ', o.readmission_id) FROM dpone_control.open_readmission AS o) AS opened
-FROM dpone_control.authority AS a WITH (READCOMMITTEDLOCK);
+FROM dpone_control.authority AS a WITH (REPEATABLEREAD, ROWLOCK);
 GO
 
 -- === Laws at COMMIT ===

@@ -6,7 +6,7 @@
 -- (or 031) after it, in any case.
 --
 -- Why procedures: to make and end logins one needs rights over every login of the instance. The controller has none of
--- them. It may execute these procedures, which act on logins with our tag only and only as the ledger says; the rights
+-- them. It may execute these procedures, which act on logins with our tag, and on the caller's own sessions, only; the rights
 -- are held by a certificate that signed them (030). Where certificates are not wanted, 031 grants them to the controller.
 -- Each looks the login up by its SID and never by a name that it was given. Errors are 51020 to 51029.
 
@@ -252,6 +252,59 @@ BEGIN
 END;
 GO
 
+-- === Stopped controllers ===
+
+-- Ends the caller's own sessions in this database that are inside a transaction and have said nothing for @milliseconds:
+-- what a stopped controller leaves. Nothing of it was committed. Outside a transaction. Returns who they were, as the
+-- ledger's messages name a session.
+CREATE OR ALTER PROCEDURE dpone_gate.end_sleepers @milliseconds bigint AS
+BEGIN
+    SET NOCOUNT, XACT_ABORT ON;
+    DECLARE @sleeper TABLE (number int NOT NULL PRIMARY KEY, login_time datetime NOT NULL, who nvarchar(450) NOT NULL,
+        seconds int NOT NULL, ended bit NOT NULL);
+    DECLARE @number int, @sql nvarchar(max);
+    INSERT INTO @sleeper (number, login_time, who, seconds, ended)
+    SELECT s.session_id, s.login_time,
+        CASE WHEN SUBSTRING(s.context_info, 1, 6) = 0x64706F6E652F
+            THEN REPLACE(CONVERT(varchar(128), s.context_info) COLLATE DATABASE_DEFAULT, CHAR(0), '')
+            ELSE s.program_name COLLATE DATABASE_DEFAULT END,
+        COALESCE(DATEDIFF(SECOND, t.began, SYSDATETIME()), 0), 0
+    FROM sys.dm_exec_sessions AS s
+    OUTER APPLY (
+        SELECT MIN(a.transaction_begin_time) AS began
+        FROM sys.dm_tran_session_transactions AS m
+        JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = m.transaction_id
+        WHERE m.session_id = s.session_id AND m.is_user_transaction = 1
+    ) AS t
+    WHERE s.is_user_process = 1 AND s.session_id <> @@SPID AND s.original_security_id = SUSER_SID()
+    AND s.database_id = DB_ID() AND s.program_name LIKE N'dpone%' AND s.status = N'sleeping'
+    AND s.open_transaction_count > 0 AND DATEDIFF_BIG(MILLISECOND, s.last_request_end_time, SYSDATETIME()) > @milliseconds;
+    SET @number = (SELECT MIN(s.number) FROM @sleeper AS s);
+    WHILE @number IS NOT NULL
+    BEGIN
+        -- Once more: the session still is the one that slept.
+        SET @sql = (SELECT N'KILL ' + CONVERT(nvarchar(10), s.session_id) + N';' FROM sys.dm_exec_sessions AS s
+                    JOIN @sleeper AS o ON o.number = s.session_id AND o.login_time = s.login_time
+                    WHERE s.session_id = @number AND s.status = N'sleeping' AND s.open_transaction_count > 0);
+        BEGIN TRY
+            IF @sql IS NOT NULL
+            BEGIN
+                EXEC sys.sp_executesql @sql;
+                UPDATE @sleeper SET ended = 1 WHERE number = @number;
+            END;
+        END TRY
+        BEGIN CATCH
+            -- 6106: the session ended by itself in between.
+            IF ERROR_NUMBER() <> 6106
+                BEGIN ;THROW; END;
+        END CATCH;
+        SET @number = (SELECT MIN(s.number) FROM @sleeper AS s WHERE s.number > @number);
+    END;
+    SELECT s.number, s.who, N'idle in transaction' AS state, s.seconds FROM @sleeper AS s WHERE s.ended = 1
+    ORDER BY s.number;
+END;
+GO
+
 -- === For administrators: who holds the rights in a target ===
 
 -- Gives the signing certificate its rights in an enrolled database: to make users, and to fill the roles of issued
@@ -287,6 +340,7 @@ GRANT EXECUTE ON OBJECT::dpone_gate.observe_login TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_gate.disable_login TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_gate.end_session TO dpone_ledger;
 GRANT EXECUTE ON OBJECT::dpone_gate.collect_login TO dpone_ledger;
+GRANT EXECUTE ON OBJECT::dpone_gate.end_sleepers TO dpone_ledger;
 PRINT 'dpone: the procedures are there, unsigned; next: 026_describe.sql';
 GO
 SET NOEXEC OFF;

@@ -25,7 +25,8 @@ IF OBJECT_ID(N'dpone_gate.empower_target') IS NULL
 
 DECLARE @procedures TABLE (name sysname NOT NULL PRIMARY KEY);
 INSERT INTO @procedures (name) VALUES (N'hindrances'), (N'issue_login'), (N'make_test_login'), (N'read_login'),
-    (N'list_logins'), (N'observe_login'), (N'disable_login'), (N'end_session'), (N'collect_login');
+    (N'list_logins'), (N'observe_login'), (N'disable_login'), (N'end_session'), (N'collect_login'),
+    (N'end_sleepers');
 DECLARE @sql nvarchar(max), @target sysname,
     @password nvarchar(100) = N'aA1!' + CONVERT(nvarchar(64), CRYPT_GEN_RANDOM(32), 2);
 

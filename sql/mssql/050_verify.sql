@@ -66,7 +66,7 @@ FROM sys.databases AS d WHERE d.database_id = DB_ID() AND (d.is_trustworthy_on =
 INSERT INTO @wrong (what)
 SELECT N'procedure ' + p.name + N' is not signed; run 030_signatures.sql again' FROM sys.procedures AS p
 WHERE CERT_ID(N'dpone_signer') IS NOT NULL AND p.name IN (N'hindrances', N'issue_login', N'make_test_login', N'read_login',
-    N'list_logins', N'observe_login', N'disable_login', N'end_session', N'collect_login')
+    N'list_logins', N'observe_login', N'disable_login', N'end_session', N'collect_login', N'end_sleepers')
 AND NOT EXISTS (SELECT 1 FROM sys.crypt_properties AS c JOIN sys.certificates AS t ON t.thumbprint = c.thumbprint
                 WHERE c.class = 1 AND c.major_id = p.object_id AND t.name = N'dpone_signer')
 UNION ALL

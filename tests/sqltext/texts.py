@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.dialects import mssql
 from sqlalchemy.engine import Dialect
+from sqlalchemy.types import BigInteger, Boolean, Integer, LargeBinary, TypeEngine
 
 import dpone_provider
 from dpone_provider.adapters.ledger.locks import Statement
+from dpone_provider.adapters.ledger.mssql_batch import named_batch, write_batches
+from dpone_provider.adapters.ledger.mssql_engine import LedgerMssql
 from dpone_provider.adapters.ledger.statements import every
+from dpone_provider.adapters.ledger.statements.build import InsertIfAbsent
+from dpone_provider.adapters.ledger.types import HexId
 from dpone_provider.sql_files import load, shipped_sql
 
-MSSQL: Dialect = mssql.dialect()  # type: ignore[no-untyped-call]
+MSSQL: Dialect = LedgerMssql(paramstyle="named")
 SAMPLES = {
     "authority_id": "7e0c1f0e-6a53-4a4e-9d0b-0a6f6f2f8a11",
     "controller_login": "dpone_controller",
@@ -32,6 +37,7 @@ HOLES = {
     "column_text": "N'c'",
     "columns": "[a], [b]",
     "comment": "N'c'",
+    "context": "0x64706F6E652F",
     "counts": "COUNT_BIG(*)",
     "definitions": "[a] int NOT NULL, PRIMARY KEY ([a])",
     "guard": "[a] = N'x'",
@@ -97,6 +103,47 @@ def compiled(statement: Statement) -> str:
     return re.sub(r"(?<![:\w]):(\w+)", r"@\1", text)
 
 
+def ledger_batches() -> Iterator[Text]:
+    """Yield what is really sent of each write: two rows in one batch, one of them of NULL."""
+    for statement in every():
+        sql: Any = statement.sql
+        if not sql.is_select:
+            kinds = {name: bind.type for name, bind in sql.compile(dialect=MSSQL, column_keys=_keys(sql)).binds.items()}
+            full = {name: _sample(kind) for name, kind in kinds.items()}
+            rows = [full, dict.fromkeys(full)]
+            for batch in write_batches(statement, rows, 7001):
+                yield Text(f"ledger batch: {statement.name}", _numbered(batch.text), script=False)
+    for name, values in {"settle": {"transaction_id": 1, "wrote": 1}, "raise_sequence": {"at_least": 1}}.items():
+        yield Text(f"ledger batch: {name}", _numbered(named_batch(name, values).text), script=False)
+
+
+def _keys(sql: Any) -> list[str] | None:
+    """Return the columns of which an INSERT is given values."""
+    if not sql.is_insert or isinstance(sql, InsertIfAbsent):
+        return None
+    return [one.name for one in sql.table.columns if one.default is None and one.server_default is None]
+
+
+def _sample(kind: TypeEngine[Any]) -> object:
+    match kind:
+        case HexId():
+            return _HEX
+        case BigInteger() | Integer():
+            return 7
+        case Boolean():
+            return True
+        case LargeBinary():
+            return b"{}"
+        case _:
+            return "7e0c1f0e-6a53-4a4e-9d0b-0a6f6f2f8a11"
+
+
+def _numbered(text: str) -> str:
+    """Return a batch as the driver sends it: each question mark is a parameter."""
+    numbers = count(1)
+    return re.sub(r"\?", lambda _: f"@P{next(numbers)}", text)
+
+
 def adapter_statements(package: Path = Path(dpone_provider.__file__).parent) -> Iterator[Text]:
     """Yield every named statement of `adapters/mssql`, and of any `mssql*.sql` that another adapter has.
 
@@ -111,4 +158,4 @@ def adapter_statements(package: Path = Path(dpone_provider.__file__).parent) -> 
 
 def all_texts() -> tuple[Text, ...]:
     """Return all of them."""
-    return (*scripts(), *ledger_statements(), *adapter_statements())
+    return (*scripts(), *ledger_statements(), *ledger_batches(), *adapter_statements())

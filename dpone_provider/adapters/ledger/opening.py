@@ -11,7 +11,7 @@ from dpone_provider.adapters.ledger.dialect import Admits
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.application.ports.readmission import READMIT, WENT_BACK
 from dpone_provider.domain.identity import Family, short
-from dpone_provider.domain.outcomes import Refused, refuse
+from dpone_provider.domain.outcomes import Problem, Refused, StateChange, Unknown, refuse
 
 VERSION = 1
 """The version of the control schema that this adapter speaks to."""
@@ -27,8 +27,8 @@ def application_name(script: str, parameters: Mapping[str, object]) -> str:
     return named.encode("ascii", "replace")[:_NAME_BYTES].decode()
 
 
-def authority_of(row: Row[Any], control_schema: str, admits: Admits) -> Authority | Refused:
-    """Compare the authority with the server that answers."""
+def authority_of(row: Row[Any], control_schema: str, admits: Admits) -> Authority | Refused | Unknown:
+    """Compare the authority with the server that answers; Unknown when the server does not say which life this is."""
     if row.version != VERSION:
         return refuse(
             "control_schema_version",
@@ -37,6 +37,8 @@ def authority_of(row: Row[Any], control_schema: str, admits: Admits) -> Authorit
             allowed=f"version {VERSION}",
             next_command="install the version of dpone that the control schema belongs to (its schema_version)",
         )
+    if row.observed is None:
+        return invisible(row.authority_id)
     back = _went_back(row) if admits is Admits.NOBODY else None
     if back is not None:
         found, allowed = back
@@ -44,6 +46,18 @@ def authority_of(row: Row[Any], control_schema: str, admits: Admits) -> Authorit
             WENT_BACK, f"control authority {row.authority_id}", found=found, allowed=allowed, next_command=READMIT
         )
     return Authority(authority_id=row.authority_id, incarnation=row.incarnation, family=Family(row.family))
+
+
+def invisible(authority_id: str) -> Unknown:
+    """Return that the server does not show which life of the database this is: no sign that it changed."""
+    problem = Problem(
+        reason="unreadable",
+        subject=f"incarnation of control authority {authority_id}",
+        found="NULL: the login may not see it",
+        allowed="a controller's login that sees its database in sys.database_recovery_status (VIEW ANY DATABASE)",
+        next_command="have an administrator grant it, then run the same command again",
+    )
+    return Unknown(problem, change=StateChange.NONE)
 
 
 def _went_back(row: Row[Any]) -> tuple[str, str] | None:

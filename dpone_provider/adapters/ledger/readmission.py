@@ -9,6 +9,7 @@ from sqlalchemy import Row
 
 from dpone_provider.adapters.ledger.attempts import AttemptRows
 from dpone_provider.adapters.ledger.gates import gate_of_row
+from dpone_provider.adapters.ledger.opening import invisible
 from dpone_provider.adapters.ledger.publications import publication_of_row
 from dpone_provider.adapters.ledger.session import Session
 from dpone_provider.adapters.ledger.statements import gates as gates_sql
@@ -17,6 +18,7 @@ from dpone_provider.application.ports.readmission import AuthorityStanding, Stra
 from dpone_provider.domain.attempt import Attempt
 from dpone_provider.domain.gate import Gate
 from dpone_provider.domain.identity import AttemptId, Family, ServiceId, SlotId, digest_of
+from dpone_provider.domain.outcomes import unwind
 from dpone_provider.domain.publication import Publication
 from dpone_provider.domain.readmission import Burial, Readmission, ReadmissionKind
 
@@ -34,6 +36,8 @@ class ReadmissionRows(AttemptRows):
     def standing(self) -> AuthorityStanding:
         """Read how the authority stands."""
         row = self.session.named("read_standing").one()
+        if row.observed is None:
+            unwind(invisible(row.authority_id))
         return AuthorityStanding(
             authority_id=row.authority_id,
             family=Family(row.family),

@@ -12,7 +12,7 @@ from dpone_provider.adapters.ledger.session import Session
 from dpone_provider.adapters.ledger.transaction import SqlTransaction
 from dpone_provider.application.ports.ledger import Authority, GuardLost, LedgerTransaction
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.domain.outcomes import DponeError, Failure, Refused, fail, refuse, type_of_failure
+from dpone_provider.domain.outcomes import DponeError, Failure, Refused, Unknown, fail, refuse, type_of_failure
 
 Result = TypeVar("Result")
 Hook = Callable[[str], None]
@@ -32,10 +32,10 @@ class Script:
 class Unopened(Exception):
     """The server that answered is not the authority that was installed: nothing of the script was sent."""
 
-    def __init__(self, refused: Refused) -> None:
-        """Carry the refusal."""
-        super().__init__(str(refused.problem))
-        self.refused = refused
+    def __init__(self, failure: Refused | Unknown) -> None:
+        """Carry why."""
+        super().__init__(str(failure.problem))
+        self.failure = failure
 
 
 class Run:
@@ -107,7 +107,7 @@ class Run:
         if row is None:
             raise Unopened(_nobody(self._script.control_schema))
         found = authority_of(row, self._script.control_schema, self._script.admits)
-        if isinstance(found, Refused):
+        if not isinstance(found, Authority):
             raise Unopened(found)
         self._opened = found
         return found

@@ -153,7 +153,7 @@ class SqlLedger:
             except FailedInside as error:
                 raise failed_inside(name) from error
             except Unopened as error:
-                return error.refused
+                return error.failure
 
     def _once(self, script: Script, work: Callable[[Run], Result]) -> Result | Conflict | Failure:
         kept = self._kept()

@@ -102,7 +102,7 @@ WHERE COALESCE(asked.held, 0) <> 1
 UNION ALL
 SELECT N'login ' + SUSER_SNAME() + N' may not call dpone_gate.' + called.name
 FROM (VALUES (N'issue_login'), (N'read_login'), (N'list_logins'), (N'observe_login'), (N'disable_login'), (N'end_session'),
-    (N'collect_login')) AS called (name)
+    (N'collect_login'), (N'end_sleepers')) AS called (name)
 WHERE COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(@control) + N'.dpone_gate.' + called.name, N'OBJECT', N'EXECUTE'), 0) <> 1
 UNION ALL
 SELECT N'schema ' + m.schema_name + N', its owner or role ' + m.writer_role + N' was made anew since it was enrolled'

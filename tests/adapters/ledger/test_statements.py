@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.dialects import mssql
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.engine import Dialect
 
 from dpone_provider.adapters.ledger.locks import Statement
+from dpone_provider.adapters.ledger.mssql_engine import LedgerMssql
 from dpone_provider.adapters.ledger.statements import every
 from dpone_provider.adapters.ledger.types import HexId
 from tests.adapters.ledger.tsql import refusals
 
 STATEMENTS = list(every())
 POSTGRES: Dialect = psycopg.dialect()  # type: ignore[no-untyped-call]
-MSSQL: Dialect = mssql.dialect()  # type: ignore[no-untyped-call]
+MSSQL: Dialect = LedgerMssql(paramstyle="named")
 HEX = "0f" * 32
 
 
