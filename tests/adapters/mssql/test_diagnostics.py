@@ -65,7 +65,7 @@ RECORDED: list[tuple[str, type[MssqlError], int | None]] = [  # type: ignore[val
     (
         f"[HY000] {S}SHUTDOWN is in progress. (6005) (SQLExecDirectW); [08S01] {D}Communication link failure (0)",
         AnswerLost,
-        None,
+        6005,
     ),
     (
         f"[08001] {D}SSL Provider: [error:0A000086:SSL routines::certificate verify failed:self-signed certificate]"
