@@ -5,8 +5,9 @@
     python -m tests.run_suites --list         what there is
     python -m tests.run_suites --coverage     with branch coverage of the package over all that runs
 
-A suite is a row of `SUITES`. A failing suite does not stop the next. The exit code is 0 only if every step passed and
-no suite took more than three times its budget; at five times its budget a suite is ended. The last line is
+A suite is a row of `tests/suites.py`. Those that keep one core busy run two at a time, each telling at its end what it
+had to say; then the others, one by one. A failing suite does not stop the next. The exit code is 0 only if every step
+passed and no suite took more than three times its budget; at five times its budget a suite is ended. The last line is
 `N passed, N failed`: tests of pytest, and one for each other command.
 
 Each run has a home, an AIRFLOW_HOME and a directory for temporary files of its own, and no setting of the caller's for
@@ -22,182 +23,30 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
+from tests.suites import SUITES, Command, Pytest, Suite, planned_seconds, python
+
+LANES = 2  # how many narrow suites run at the same time
+QUICK_SECONDS = 5
+Output = IO[bytes] | None  # where a program speaks; None is where we do
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 
-TOTAL_BUDGET_SECONDS = 1200
 FAILED_AT = 3.0  # times the budget
 ENDED_AT = 5.0  # times the budget
 GRACE_SECONDS = 20  # between asking a suite to end and killing it
 
 NO_TESTS_COLLECTED = 5  # pytest's exit code
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A program of the environment that passes by exiting with 0."""
-
-    label: str
-    argv: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pytest:
-    """A pytest run over folders of `tests/` that exist, or over everything that no other suite names.
-
-    `marked` takes only tests with that marker, `unmarked` leaves out tests with any of these. `workers` above 1 is for
-    tests that share nothing outside their process. Branch coverage is measured where it is `traced`, and
-    everywhere with --coverage: it doubles the time of what computes.
-    """
-
-    folders: tuple[str, ...] = ()
-    marked: str = ""
-    unmarked: tuple[str, ...] = ()
-    workers: int = 1
-    traced: bool = False
-
-    @property
-    def takes_the_rest(self) -> bool:
-        """Tell whether this run is over all folders and files that no suite names."""
-        return not self.folders
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """A name, a budget and what is run one after the other."""
-
-    name: str
-    budget_seconds: int
-    what: str
-    steps: tuple[Command | Pytest, ...]
-
-
-ENGINE_MARKERS = ("lab", "scheduler")
-EXHAUSTIVE = "exhaustive"
-
-
-def _python(module: str, *arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", module, *arguments)
-
-
-def _tool(name: str, *arguments: str) -> tuple[str, ...]:
-    return (str(Path(sys.executable).parent / name), *arguments)
-
-
-SUITES = (
-    Suite(
-        "lint",
-        4,
-        "ruff: faults, what Airflow 3 removed, format",
-        (
-            Command("ruff check", _python("ruff", "check", ".")),
-            Command("ruff format", _python("ruff", "format", "--check", ".")),
-        ),
-    ),
-    Suite("types", 39, "mypy, strict", (Command("mypy", _python("mypy")),)),
-    Suite(
-        "architecture",
-        16,
-        "layers, purity of the domain, docstrings, sizes, what is committed",
-        (
-            Command("lint-imports", _tool("lint-imports", "--no-logo", "--cache-dir", ".cache/importlinter")),
-            Command("docstrings", _python("interrogate", "dpone_provider")),
-            Command("sizes", _python("tests.architecture.sizes")),
-            Pytest(folders=("architecture",)),
-        ),
-    ),
-    Suite(
-        "domain",
-        25,
-        "the rules, pure; every branch of them",
-        (
-            Pytest(folders=("domain",), workers=2, traced=True),
-            Command(
-                "branches of domain",
-                _python("coverage", "report", "--include=dpone_provider/domain/*", "--fail-under=100"),
-            ),
-        ),
-    ),
-    Suite("unit", 130, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
-    Suite(
-        "exhaustive",
-        65,
-        "thousands of cases each",
-        (Pytest(marked=EXHAUSTIVE, workers=2),),
-    ),
-    Suite(
-        "simulation",
-        35,
-        "thousands of seeded schedules of the application's own code, under faults",
-        (
-            Command(
-                "1,200 schedules, 50 of them twice",
-                _python("tests.simulation.soak", "--schedules", "1200", "--workers", "2", "--replays", "50"),
-            ),
-        ),
-    ),
-    Suite(
-        "crash",
-        85,
-        "every named crash point, on the simulator and on real engines",
-        (
-            Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2),
-            Pytest(folders=("crash",), marked="lab", workers=2),
-        ),
-    ),
-    Suite(
-        "model",
-        60,
-        "every state of small casts, each guard dropped in turn",
-        (Pytest(folders=("model",)),),
-    ),
-    Suite("sqltext", 10, "every T-SQL statement parsed by Microsoft's parser", (Pytest(folders=("sqltext",)),)),
-    Suite("conformance", 1, "one suite per port, for each that implements it", (Pytest(folders=("conformance",)),)),
-    Suite(
-        "interleaving",
-        110,
-        "every pair of ledger transactions, in every order",
-        (Pytest(folders=("interleaving",), workers=2),),
-    ),
-    Suite(
-        "races",
-        50,
-        "deliveries, gates and ends raced on a real PostgreSQL",
-        (Pytest(folders=("races",)),),
-    ),
-    Suite(
-        "lab",
-        240,
-        "adapters and use cases on real engines",
-        (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3)),
-    ),
-    Suite(
-        "airflow",
-        80,
-        "operators, loader and bundle inside Airflow",
-        (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
-    ),
-    Suite(
-        "docs",
-        20,
-        "examples that run, reference pages that match the code",
-        (Pytest(folders=("docs",), workers=2),),
-    ),
-    Suite(
-        "acceptance",
-        230,
-        "the paths of demo and tutorial; an authority that goes back",
-        (Pytest(folders=("acceptance", "wentback"), workers=3),),
-    ),
-)
 
 
 @dataclass(slots=True)
@@ -280,48 +129,144 @@ def pytest_argv(step: Pytest, paths: Sequence[str], report: Path, *, traced: boo
     expression = ("-m", " and ".join(terms)) if terms else ()
     workers = ("-n", str(step.workers), "--dist", "worksteal") if step.workers > 1 else ()
     coverage = ("--cov", "--cov-report=") if traced else ()
-    return _python("pytest", *paths, *expression, *workers, *coverage, f"--junitxml={report}")
+    return python("pytest", *paths, *expression, *workers, *coverage, f"--junitxml={report}")
 
 
-def run_suite(suite: Suite, place: Workplace, *, traced: bool = False) -> Tally:
-    """Run the steps of a suite, all of them, within its time; with coverage everywhere if `traced`."""
-    tally = Tally()
-    environment = place.environment(os.environ, suite.name)
-    started = time.monotonic()
-    deadline = started + suite.budget_seconds * ENDED_AT
-    for number, step in enumerate(suite.steps):
-        match step:
-            case Command(label=label, argv=argv):
-                if label.startswith("branches") and not place.coverage(suite.name).exists():
-                    continue
-                _print_step(label)
-                _count_command(label, run_command(argv, environment, deadline), tally)
-            case Pytest():
-                if paths := pytest_paths(step, TESTS, SUITES):
-                    _print_step(f"pytest {' '.join(paths)}" + (f", marked {step.marked}" if step.marked else ""))
-                    report = place.report(suite.name, number)
-                    code = run_command(
-                        pytest_argv(step, paths, report, traced=traced or step.traced), environment, deadline
-                    )
-                    count_report(report, code, tally)
-    tally.seconds = time.monotonic() - started
-    if tally.seconds > suite.budget_seconds * FAILED_AT:
-        tally.failed += 1
-        tally.notes.append(f"more than {FAILED_AT:g} times its budget")
-    return tally
+class Interrupted(Exception):
+    """Everything is to end: no further program is started."""
 
 
-def run_command(argv: Sequence[str], environment: Mapping[str, str], deadline: float) -> int | None:
-    """Run a program to its end, or end it with all its children at `deadline` (monotonic); None when it was ended."""
-    process = subprocess.Popen(argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
-    try:
-        return process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        end_group(process)
-        return None
-    except BaseException:
-        end_group(process)
-        raise
+class Programs:
+    """The programs that run now, so that all of them can be ended at once."""
+
+    def __init__(self) -> None:
+        """None runs."""
+        self._changing = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._over = False
+
+    def run(self, argv: Sequence[str], environment: Mapping[str, str], deadline: float, output: Output) -> int | None:
+        """Run a program to its end, or end it with all its children at `deadline` (monotonic): None then.
+
+        Raises:
+            Interrupted: all were ended.
+        """
+        with self._changing:
+            if self._over:
+                raise Interrupted
+            process = subprocess.Popen(
+                argv,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=None if output is None else subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self._running.add(process)
+        try:
+            return process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            end_group(process)
+            return None
+        finally:
+            with self._changing:
+                self._running.discard(process)
+
+    def end_all(self) -> None:
+        """End them all, and start none any more."""
+        with self._changing:
+            self._over = True
+            running = list(self._running)
+        for process in running:
+            end_group(process)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Runs suites in one workplace; with coverage everywhere if `traced`."""
+
+    place: Workplace
+    traced: bool = False
+    programs: Programs = field(default_factory=Programs)
+    speaking: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, chosen: Sequence[Suite]) -> list[tuple[Suite, Tally]]:
+        """Run these suites, and return what came of each in the order given."""
+        narrow = sorted(filter(lambda one: one.narrow, chosen), key=_when)
+        tallies: dict[str, Tally] = {}
+        try:
+            if len(narrow) > 1:
+                with ThreadPoolExecutor(LANES) as lanes:
+                    tallies |= zip([one.name for one in narrow], lanes.map(self._aside, narrow), strict=True)
+            for suite in chosen:
+                if suite.name not in tallies:
+                    print(heading(suite), flush=True)
+                    tallies[suite.name] = self.run_suite(suite)
+                    print(ending(suite, tallies[suite.name]), flush=True)
+        except KeyboardInterrupt:
+            self.programs.end_all()
+            raise
+        return [(suite, tallies[suite.name]) for suite in chosen]
+
+    def _aside(self, suite: Suite) -> Tally:
+        """Run a suite beside another one: what it says is kept until its end."""
+        with tempfile.TemporaryFile() as said:
+            tally = self.run_suite(suite, said)
+            said.seek(0)
+            with self.speaking:
+                print(f"{heading(suite)}\n{said.read().decode(errors='replace')}{ending(suite, tally)}", flush=True)
+        return tally
+
+    def run_suite(self, suite: Suite, output: Output = None) -> Tally:
+        """Run the steps of a suite, all of them, within its time."""
+        tally = Tally()
+        environment = self.place.environment(os.environ, suite.name)
+        started = time.monotonic()
+        deadline = started + suite.budget_seconds * ENDED_AT
+        for number, step in enumerate(suite.steps):
+            match step:
+                case Command(label=label, argv=argv):
+                    if label.startswith("branches") and not self.place.coverage(suite.name).exists():
+                        continue
+                    say(f"--- {label}", output)
+                    _count_command(label, self.programs.run(argv, environment, deadline, output), tally)
+                case Pytest():
+                    if paths := pytest_paths(step, TESTS, SUITES):
+                        marked = f", marked {step.marked}" if step.marked else ""
+                        say(f"--- pytest {' '.join(paths)}{marked}", output)
+                        report = self.place.report(suite.name, number)
+                        asked = pytest_argv(step, paths, report, traced=self.traced or step.traced)
+                        count_report(report, self.programs.run(asked, environment, deadline, output), tally)
+        tally.seconds = time.monotonic() - started
+        if tally.seconds > suite.budget_seconds * FAILED_AT:
+            tally.failed += 1
+            tally.notes.append(f"more than {FAILED_AT:g} times its budget")
+        return tally
+
+
+def _when(narrow: Suite) -> tuple[bool, int]:
+    """Say what takes no time first, then begin the longest, so that both lanes end at about the same time."""
+    return narrow.budget_seconds > QUICK_SECONDS, -narrow.budget_seconds
+
+
+def heading(suite: Suite) -> str:
+    """What is said before a suite."""
+    return f"\n=== {suite.name}: {suite.what} (budget {suite.budget_seconds} s)"
+
+
+def ending(suite: Suite, tally: Tally) -> str:
+    """What is said after it."""
+    return f"=== {suite.name}: {tally.seconds:.1f} of {suite.budget_seconds} s"
+
+
+def say(text: str, output: Output) -> None:
+    """Say something where a suite's programs speak."""
+    if output is None:
+        print(text, flush=True)
+    else:
+        output.write(f"{text}\n".encode())
+        output.flush()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -360,8 +305,8 @@ def count_report(report: Path, code: int | None, tally: Tally) -> None:
     tally.failed += failed
 
 
-def table(results: Sequence[tuple[Suite, Tally]]) -> str:
-    """The closing table, one line per suite."""
+def table(results: Sequence[tuple[Suite, Tally]], taken: float) -> str:
+    """The closing table, one line per suite; `taken` seconds in all."""
     lines = [f"{'suite':<14}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>10}{'budget':>8}"]
     for suite, tally in results:
         late = "  over budget" if tally.seconds > suite.budget_seconds else ""
@@ -370,9 +315,7 @@ def table(results: Sequence[tuple[Suite, Tally]]) -> str:
             f"{suite.name:<14}{tally.passed:>8}{tally.failed:>8}{tally.skipped:>9}"
             f"{tally.seconds:>10.1f}{suite.budget_seconds:>8}{late}{notes}"
         )
-    seconds = sum(tally.seconds for _, tally in results)
-    budget = sum(suite.budget_seconds for suite, _ in results)
-    lines.append(f"{'in all':<14}{'':>25}{seconds:>10.1f}{budget:>8}")
+    lines.append(f"{'in all':<14}{'':>25}{taken:>10.1f}{planned_seconds([suite for suite, _ in results]):>8.0f}")
     return "\n".join(lines)
 
 
@@ -382,16 +325,12 @@ def whole_coverage(place: Workplace) -> str:
     if not parts:
         return "not measured"
     environment = place.environment(os.environ, "all")
-    combine = _python("coverage", "combine", "--quiet", "--keep", *parts)
-    report = _python("coverage", "report", "--format=total")
+    combine = python("coverage", "combine", "--quiet", "--keep", *parts)
+    report = python("coverage", "report", "--format=total")
     if subprocess.run(combine, cwd=ROOT, env=environment, capture_output=True, check=False).returncode != 0:
         return "not measured"
     total = subprocess.run(report, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
     return f"{total.strip()} %"
-
-
-def _print_step(text: str) -> None:
-    print(f"--- {text}", flush=True)
 
 
 def _chosen(names: Sequence[str]) -> list[Suite]:
@@ -416,19 +355,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The end of CI's patience is treated as Ctrl-C is: engines are taken down.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     place = Workplace.make()
-    results: list[tuple[Suite, Tally]] = []
+    began = time.monotonic()
     try:
-        for suite in chosen:
-            print(f"\n=== {suite.name}: {suite.what} (budget {suite.budget_seconds} s)", flush=True)
-            results.append((suite, run_suite(suite, place, traced=options.coverage)))
-            print(f"=== {suite.name}: {results[-1][1].seconds:.1f} of {suite.budget_seconds} s", flush=True)
+        results = Runner(place=place, traced=options.coverage).run(chosen)
+        taken = time.monotonic() - began
         coverage = whole_coverage(place) if options.coverage else "not measured; see --coverage"
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
         shutil.rmtree(place.root, ignore_errors=True)
     passed, failed = (sum(getattr(tally, name) for _, tally in results) for name in ("passed", "failed"))
-    print(f"\n{table(results)}\nbranch coverage of the package: {coverage}\n")
+    print(f"\n{table(results, taken)}\nbranch coverage of the package: {coverage}\n")
     print(f"{passed} passed, {failed} failed", flush=True)
     return 0 if passed and not failed else 1
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests import run_suites
-from tests.run_suites import Command, Pytest, Suite, Tally, Workplace
+from tests import run_suites, suites
+from tests.run_suites import Interrupted, Programs, Runner, Tally, Workplace
+from tests.suites import Command, Pytest, Suite, planned_seconds
 from tests.waiting import wait_until
 
 SUITES = (Suite("lab", 10, "", (Pytest(folders=("lab", "later")),)), Suite("unit", 10, "", (Pytest(),)))
@@ -66,7 +68,7 @@ def test_coverage_is_not_measured_where_it_would_only_cost() -> None:
 
 
 def test_suite_names_are_unique_and_fit_the_table() -> None:
-    names = [suite.name for suite in run_suites.SUITES]
+    names = [suite.name for suite in suites.SUITES]
     assert len(names) == len(set(names))
     assert all(len(name) < 14 for name in names)
 
@@ -141,7 +143,7 @@ def test_a_run_has_directories_that_another_account_can_pass() -> None:
 
 def run(suite: Suite, place: Workplace) -> Tally:
     (place.root / "coverage").mkdir(exist_ok=True)
-    return run_suites.run_suite(suite, place)
+    return Runner(place=place).run_suite(suite)
 
 
 def python(source: str) -> tuple[str, ...]:
@@ -191,7 +193,7 @@ def test_far_more_than_the_budget_is_a_failure(place: Workplace) -> None:
 def test_the_table_tells_seconds_budgets_and_reasons() -> None:
     suites = (Suite("lint", 10, "", ()), Suite("types", 90, "", ()))
     told = run_suites.table(
-        [(suites[0], Tally(2, 0, 0, 3.21)), (suites[1], Tally(0, 1, 0, 100.0, ["mypy: exit code 1"]))]
+        [(suites[0], Tally(2, 0, 0, 3.21)), (suites[1], Tally(0, 1, 0, 100.0, ["mypy: exit code 1"]))], 103.2
     )
     assert told.splitlines() == [
         "suite           passed  failed  skipped   seconds  budget",
@@ -204,3 +206,63 @@ def test_the_table_tells_seconds_budgets_and_reasons() -> None:
 def test_an_unknown_suite_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SystemExit, match="no suite named speed; there are: lint, types"):
         run_suites.main(["speed"])
+
+
+def named(name: str, seconds: int = 60, *, narrow: bool = False, source: str = "") -> Suite:
+    return Suite(name, seconds, "", (Command(name, python(source)),), narrow=narrow)
+
+
+def test_two_narrow_suites_run_at_the_same_time(place: Workplace, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each waits until the other has begun."""
+    (place.root / "coverage").mkdir()
+    meet = (
+        "import pathlib, sys, time\n"
+        "mine, other = (pathlib.Path({root!r}) / name for name in ({mine!r}, {other!r}))\n"
+        "mine.touch()\n"
+        "until = time.monotonic() + 30\n"
+        "while not other.exists() and time.monotonic() < until: time.sleep(0.01)\n"
+        "print('met' if other.exists() else 'alone', {mine!r})\n"
+    )
+    suites = [
+        named(mine, narrow=True, source=meet.format(root=str(place.root), mine=mine, other=other))
+        for mine, other in (("a", "b"), ("b", "a"))
+    ]
+    results = Runner(place=place).run([*suites, named("wide")])
+    assert [(suite.name, tally.passed) for suite, tally in results] == [("a", 1), ("b", 1), ("wide", 1)]
+    said = capfd.readouterr().out
+    assert {"met a", "met b"} <= set(said.splitlines())
+    first = said.index("=== a:") if said.index("met a") < said.index("met b") else said.index("=== b:")
+    assert "met" in said[first : said.index("=== ", said.index("met"))]
+
+
+def test_a_narrow_suite_that_fails_is_counted(place: Workplace) -> None:
+    (place.root / "coverage").mkdir()
+    bad = named("bad", narrow=True, source="raise SystemExit(3)")
+    results = Runner(place=place).run([bad, named("good", narrow=True)])
+    assert [(tally.passed, tally.failed) for _, tally in results] == [(0, 1), (1, 0)]
+
+
+def test_all_programs_can_be_ended_at_once(place: Workplace) -> None:
+    programs = Programs()
+    began = place.root / "began"
+    source = f"import pathlib, signal\npathlib.Path({str(began)!r}).touch()\nsignal.pause()"
+    code: list[int | None] = []
+    running = threading.Thread(
+        target=lambda: code.append(programs.run(python(source), dict(os.environ), time.monotonic() + 60, None))
+    )
+    running.start()
+    wait_until(began.exists, what="a program that has begun")
+    programs.end_all()
+    running.join(30)
+    assert code
+    assert code[0] != 0
+    with pytest.raises(Interrupted):
+        programs.run(python(""), dict(os.environ), time.monotonic() + 60, None)
+
+
+def test_what_is_planned_counts_two_narrow_suites_at_a_time() -> None:
+    assert planned_seconds([named("a", 40, narrow=True), named("b", 20, narrow=True), named("c", 100)]) == 140
+    assert (
+        planned_seconds([named("a", 40, narrow=True), named("b", 60, narrow=True), named("c", 60, narrow=True)]) == 80
+    )
+    assert planned_seconds([named("c", 100)]) == 100

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from tests.architecture.imports import trees
-from tests.run_suites import SUITES, Pytest
+from tests.suites import SUITES, Pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 

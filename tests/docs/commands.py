@@ -14,7 +14,7 @@ from typing import Any
 from tests.docs.dpone_lines import wrong_command
 from tests.docs.pages import ROOT, Page
 from tests.docs.shell_blocks import simple_commands, typed_lines
-from tests.run_suites import SUITES
+from tests.suites import SUITES
 
 LANGUAGES = ("console", "sh")
 SYSTEM = frozenset(
