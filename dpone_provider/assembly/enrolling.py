@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.assembly.engines import ENGINES, ControlNames
+from dpone_provider.assembly.ledgers import ledger_at
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.domain.connection import Endpoint, TlsMode
@@ -40,7 +40,7 @@ def authority_of(reference: str, control_schema: str) -> Authority:
         DponeError: Refused or Unknown when it cannot be reached or is none.
     """
     at = authority_login(ReferencedCredentials(), reference)
-    ledger = PostgresLedger(at.endpoint, at.credential, SystemClock(), control_schema=control_schema)
+    ledger = ledger_at(at, SystemClock(), control_schema=control_schema)
     try:
         return settled(ledger.authority())
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpone_provider.application.ports.credentials import Credentials, ResolvedReference
+from dpone_provider.assembly.refusals import no_authority_on
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.domain.connection import Endpoint, TlsMode
@@ -14,42 +15,48 @@ _TLS_OF_SSLMODE = {
     "require": TlsMode.TRUST,
     "verify-full": TlsMode.VERIFY,
 }
-_OTHER_SSLMODES = ("allow", "prefer", "verify-ca")
-"""Values of libpq's that may be repeated: anything else of a URL may be a part of its password that was not encoded."""
+_TLS_OPTION = {
+    EngineKind.POSTGRES: ("sslmode", _TLS_OF_SSLMODE),
+    EngineKind.MSSQL: ("encrypt", {mode.value: mode for mode in TlsMode}),
+}
+"""How the URL of an authority says how to connect: the option, and what each of its values means."""
+AUTHORITIES = frozenset(_TLS_OPTION)
+"""The engines that a control authority can be on."""
+_REPEATED = ("allow", "prefer", "verify-ca", "yes", "no", "true", "false", "mandatory", "optional")
+"""Values of the drivers' own that may be repeated: anything else may be a part of a password that was not encoded."""
 
 
 def authority_login(credentials: Credentials, reference: str) -> Login:
-    """Return where the authority is and who connects; the URL's ``sslmode`` gives the TLS mode (default verify-full).
+    """Return where the authority is and who connects; the URL's ``sslmode`` (PostgreSQL) or ``encrypt`` (SQL Server)
+    gives the TLS mode: without it the certificate is verified.
 
     Raises:
         DponeError: Refused when the reference cannot be resolved or is not a ledger's engine.
     """
     found = _resolved(credentials, reference)
-    if found.kind not in (EngineKind.POSTGRES,):
-        unwind(
-            refuse(
-                "authority_engine_unsupported",
-                f"authority {reference}",
-                found=f"a {found.kind} URL",
-                allowed="postgresql://user:password@host:port/database",
-                next_command="give the reference of the control authority's database",
-            )
-        )
-    mode = dict(found.options).get("sslmode", "verify-full")
-    if mode not in _TLS_OF_SSLMODE:
+    if found.kind not in AUTHORITIES:
+        unwind(no_authority_on(found.kind, f"authority {reference}"))
+    tls = _tls(found, reference)
+    endpoint = Endpoint(kind=found.kind, host=found.host, port=found.port, database=found.database, tls=tls)
+    return Login(endpoint, found.credential)
+
+
+def _tls(found: ResolvedReference, reference: str) -> TlsMode:
+    option, modes = _TLS_OPTION[found.kind]
+    said = dict(found.options).get(option)
+    if said is None:
+        return TlsMode.VERIFY
+    if said not in modes:
         unwind(
             refuse(
                 "tls_option_unsupported",
                 f"authority {reference}",
-                found=f"sslmode={mode}" if mode in _OTHER_SSLMODES else "another sslmode",
-                allowed=", ".join(_TLS_OF_SSLMODE),
+                found=f"{option}={said}" if said in _REPEATED else f"another {option}",
+                allowed=", ".join(modes),
                 next_command="correct the URL that the reference resolves to",
             )
         )
-    endpoint = Endpoint(
-        kind=found.kind, host=found.host, port=found.port, database=found.database, tls=_TLS_OF_SSLMODE[mode]
-    )
-    return Login(endpoint, found.credential)
+    return modes[said]
 
 
 def controller_login(credentials: Credentials, connection: Connection) -> Login:

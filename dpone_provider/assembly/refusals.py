@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpone_provider.domain.identity import Digest
+from dpone_provider.domain.identity import Digest, EngineKind
 from dpone_provider.domain.outcomes import Refused, refuse
 
 
@@ -36,4 +36,15 @@ def no_pointer(environment: str) -> Refused:
         found="no current pointer in this machine's cache",
         allowed="a promoted deployment",
         next_command="dpone airflow cache-sync",
+    )
+
+
+def no_authority_on(kind: EngineKind, subject: str) -> Refused:
+    """Return the refusal of an engine that no ledger is on."""
+    return refuse(
+        "authority_engine_unsupported",
+        subject,
+        found=f"a {kind} URL",
+        allowed="postgresql://user:password@host:port/database or mssql://… of the same form",
+        next_command="give the reference of the control authority's database",
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from dpone_provider.adapters.cache.deployments import FileDeploymentCache
 from dpone_provider.adapters.dbt.runner import DbtChildRunner
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.process.run_directory import run_directory
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
@@ -31,6 +30,7 @@ from dpone_provider.application.times import AttemptTimes
 from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
 from dpone_provider.assembly.engines import control_names
 from dpone_provider.assembly.gates import EnvironmentGates
+from dpone_provider.assembly.ledgers import ledger_at
 from dpone_provider.assembly.looking import Looking, Told
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.refusals import no_workload
@@ -287,13 +287,7 @@ def runtime_of(settings: Settings, told: Told, task_instances: TaskInstances | N
     services = RegistryServices(credentials=credentials, entropy=entropy, clock=clock, control=control)
     return Runtime(
         settings=settings,
-        ledger=PostgresLedger(
-            at.endpoint,
-            at.credential,
-            clock,
-            control_schema=settings.control_schema,
-            sleeper_seconds=settings.times.sleep,
-        ),
+        ledger=ledger_at(at, clock, control_schema=settings.control_schema, sleeper_seconds=settings.times.sleep),
         ledger_login=at.credential.user,
         cache=cache,
         credentials=credentials,

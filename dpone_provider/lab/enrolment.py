@@ -16,12 +16,12 @@ import yaml
 from dpone_provider.adapters.clickhouse.catalog import ClickHouseCatalog
 from dpone_provider.adapters.clickhouse.enrolment import STAGING_DATABASE, EnrolmentOrder, enrol
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.postgres.catalog import PostgresCatalog
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.assembly.ledgers import ledger_at
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.domain.connection import Endpoint, TlsMode
@@ -105,7 +105,7 @@ def _authority_url(state: LabState) -> str:
 
 def _authority(reference: str) -> Authority:
     at = authority_login(ReferencedCredentials(), reference)
-    ledger = PostgresLedger(at.endpoint, at.credential, SystemClock(), control_schema=CONTROL_SCHEMA)
+    ledger = ledger_at(at, SystemClock(), control_schema=CONTROL_SCHEMA)
     try:
         return settled(ledger.authority())
     finally:
