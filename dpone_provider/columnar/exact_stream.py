@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 
 from dpone_provider.columnar.exactness import RowContract, exact_batch
 from dpone_provider.columnar.offence import InexactValue
 from dpone_provider.domain.outcomes import DponeError
+from dpone_provider.domain.schema.tables import Column
+
+
+class ColumnRead(Protocol):
+    """How one declared column is read where a driver would not carry its values as they are."""
+
+    @property
+    def column(self) -> Column:
+        """The declared column."""
+
+    def values(self, array: pa.Array) -> pa.Array:
+        """Return what arrived as what it stands for."""
 
 
 def require_exact(batch: pa.RecordBatch, contract: RowContract, first_row: int = 0) -> pa.RecordBatch:
@@ -34,6 +47,12 @@ def exact_stream(batches: Iterable[pa.RecordBatch], contract: RowContract) -> It
         exact = require_exact(batch, contract, seen)
         seen += len(exact)
         yield exact
+
+
+def as_declared(batch: pa.RecordBatch, reads: Sequence[ColumnRead]) -> pa.RecordBatch:
+    """Return a batch of selected expressions under the declared names, each column as what it stands for."""
+    arrays = [one.values(array) for one, array in zip(reads, batch.columns, strict=True)]
+    return pa.record_batch(arrays, names=[one.column.name for one in reads])
 
 
 def sliced(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

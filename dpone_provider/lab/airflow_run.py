@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +38,8 @@ PROCESSES: Mapping[str, Sequence[str]] = {
 MIGRATE_SECONDS = 120.0
 READY_SECONDS = 120.0
 LONGEST_SECONDS = 12 * 3600.0
+STOP_GRACE_SECONDS = 2.0
+"""Between SIGTERM and SIGKILL: nothing of it is needed afterwards but its logs."""
 HEALTHY = ("metadatabase", "scheduler", "dag_processor")
 
 
@@ -77,10 +80,10 @@ def airflow_running(
     environment = _environment(home, port, product)
     with ExitStack() as stack:
         told("starting Airflow")
-        running = {
-            name: stack.enter_context(_started(name, arguments, home, environment, LONGEST_SECONDS))
-            for name, arguments in PROCESSES.items()
-        }
+        running: dict[str, ChildProcess] = {}
+        for name, arguments in PROCESSES.items():
+            running[name] = stack.enter_context(_started(name, arguments, home, environment, LONGEST_SECONDS))
+            stack.callback(_stop_together, running)
         api = AirflowApi(port, password, partial(_require_alive, running, home))
         _wait_until_ready(api)
         yield api
@@ -124,6 +127,13 @@ def _started(
         )
         with GuardedChildren(partial(_write, log)).start(command, Deadline.after(SystemClock(), seconds)) as process:
             yield process
+
+
+def _stop_together(running: Mapping[str, ChildProcess]) -> None:
+    """Ask all of them to end at once: one after the other, each would take its own grace."""
+    with ThreadPoolExecutor(len(running)) as pool:
+        for stopped in [pool.submit(process.stop, STOP_GRACE_SECONDS) for process in running.values()]:
+            stopped.result()
 
 
 def _write(log: TextIO, line: str) -> None:

@@ -6,10 +6,11 @@ Names are compared exactly: ClickHouse knows no collation of names, ``T`` and ``
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
+from dpone_provider.adapters.clickhouse.asking import ask
 from dpone_provider.adapters.clickhouse.definitions import PLAIN_ENGINE, features
 from dpone_provider.adapters.clickhouse.enrolment import (
     CHECK,
@@ -17,13 +18,11 @@ from dpone_provider.adapters.clickhouse.enrolment import (
     STAGING_DATABASE,
     EnrolmentTables,
     Marker,
-    blind,
     service_id_of,
     writers_of,
 )
-from dpone_provider.adapters.clickhouse.errors import ERRORS, unreadable
 from dpone_provider.adapters.clickhouse.names import refuse_long_name
-from dpone_provider.adapters.clickhouse.observation import Blind, Observer, Reference, TableRow
+from dpone_provider.adapters.clickhouse.observation import Observer, Reference, TableRow
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.application.ports.time import Deadline
@@ -38,7 +37,6 @@ from dpone_provider.domain.identity import (
 )
 from dpone_provider.domain.outcomes import Refused, Unknown, refuse
 
-Result = TypeVar("Result")
 COLLATION: Final = "binary"
 
 
@@ -53,36 +51,26 @@ class ClickHouseCatalog:
 
     def incarnation(self) -> Incarnation | Refused | Unknown:
         """Read the server's and the database's UUIDs."""
-        return self._ask(self._incarnation)
+        return ask(self._session, self._incarnation)
 
     def enrolment(self) -> Enrolment | Refused | Unknown:
         """Read marker and mark, and who else could write. Refused: not enrolled, or not as enrolled."""
-        return self._ask(self._enrolment)
+        return ask(self._session, self._enrolment)
 
     def observe(
         self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline
     ) -> DatabaseObservation | Refused | Unknown:
         """Observe all candidates with seven statements, however many they are."""
-        return self._ask(lambda session: self._observe(session, candidates))
+        return ask(self._session, lambda session: self._observe(session, candidates))
 
     def raise_mark(self, sequence: int) -> Unknown | None:
         """Raise the mark if it is lower."""
-        raised = self._ask(lambda session: EnrolmentTables(session).raise_mark(sequence))
+        raised = ask(self._session, lambda session: EnrolmentTables(session).raise_mark(sequence))
         return raised if isinstance(raised, Unknown) else None
 
     def take_receipt(self, occurrence: OccurrenceId) -> tuple[str, ...] | Unknown:
         """Return the attempts that ever staged here under the occurrence: ClickHouse's trace of a spent attempt."""
-        return self._ask(lambda session: EnrolmentTables(session).attempts_of(occurrence))
-
-    def _ask(self, question: Callable[[Session], Result]) -> Result | Unknown:
-        try:
-            return question(self._session)
-        except Blind:
-            return blind(self._server, str(self._server.endpoint))
-        except ERRORS as error:
-            return unreadable(error, str(self._server.endpoint), next_command="check the server, then run it again")
-        finally:
-            self._session.release()
+        return ask(self._session, lambda session: EnrolmentTables(session).attempts_of(occurrence))
 
     def _incarnation(self, session: Session) -> Incarnation | Refused:
         server_uuid, databases = Observer(session).identity((self._database, STAGING_DATABASE))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from dpone_provider.adapters.clickhouse.asking import ask
 from dpone_provider.adapters.clickhouse.definitions import PLAIN_ENGINE
-from dpone_provider.adapters.clickhouse.enrolment import blind
-from dpone_provider.adapters.clickhouse.errors import ERRORS, unreadable
 from dpone_provider.adapters.clickhouse.expressions import split_expressions
-from dpone_provider.adapters.clickhouse.observation import Blind, Observer, TableRow
+from dpone_provider.adapters.clickhouse.observation import Observer, TableRow
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.adapters.clickhouse.types import logical_type
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import Failure, refuse
+from dpone_provider.domain.outcomes import Failure, Unknown, refuse
 from dpone_provider.domain.schema.errors import InvalidSchemaValue
 from dpone_provider.domain.schema.tables import (
     Absent,
@@ -40,20 +39,12 @@ class ClickHouseSchemaReader:
 
     def __init__(self, server: ClickHouseServer) -> None:
         """Hold where the tables are."""
-        self._server = server
         self._session = Session(server)
 
     def tables(self, relations: Sequence[Relation]) -> tuple[Observed, ...]:
         """Return present, occupied, absent or unreadable for each relation, in order."""
-        try:
-            return observed_tables(self._session, relations)
-        except Blind:
-            return _all_unreadable(relations, blind(self._server, str(self._server.endpoint)))
-        except ERRORS as error:
-            failure = unreadable(error, str(self._server.endpoint), next_command="check the server, then run it again")
-            return _all_unreadable(relations, failure)
-        finally:
-            self._session.release()
+        seen = ask(self._session, lambda session: observed_tables(session, relations))
+        return _all_unreadable(relations, seen) if isinstance(seen, Unknown) else seen
 
 
 def observed_tables(session: Session, relations: Sequence[Relation]) -> tuple[Observed, ...]:

@@ -17,8 +17,9 @@ from dpone_provider.adapters.clickhouse.names import Sql, quoted, text_literal, 
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
-from dpone_provider.domain.identity import AttemptId, Principal, Relation, ServiceId, principal_name
-from dpone_provider.domain.outcomes import Failed, Refused, Unknown, refuse, unknown
+from dpone_provider.application.principals import unused_name
+from dpone_provider.domain.identity import AttemptId, Principal, Relation, ServiceId
+from dpone_provider.domain.outcomes import Failed, Refused, Unknown, unknown
 from dpone_provider.domain.secret import Secret
 
 
@@ -51,15 +52,9 @@ class SqlUserGate:
 
     def propose(self, attempt_id: AttemptId, used: Collection[str]) -> Principal | Refused:
         """Choose the login's name: it follows from the attempt, and is used once."""
-        name = principal_name(attempt_id)
-        if name in used:
-            return refuse(
-                "principal_name_used",
-                f"login {name}",
-                found="a journal row of that name on this service",
-                allowed="a name that was never used",
-                next_command=f"dpone attempt show {attempt_id}",
-            )
+        name = unused_name(attempt_id, used)
+        if isinstance(name, Refused):
+            return name
         return Principal(service_id=self._service_id, name=name, sid=name)
 
     def create(self, principal: Principal, plan: GrantPlan, handle: object) -> Secret | Failed | Unknown:

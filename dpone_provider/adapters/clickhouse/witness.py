@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from dpone_provider.adapters.clickhouse.asking import ask
 from dpone_provider.adapters.clickhouse.enrolment import (
     CHECK,
     STAGING_DATABASE,
     EnrolmentOrder,
     EnrolmentTables,
-    blind,
 )
-from dpone_provider.adapters.clickhouse.errors import ERRORS, unreadable
 from dpone_provider.adapters.clickhouse.names import with_names
-from dpone_provider.adapters.clickhouse.observation import Blind, Observer
+from dpone_provider.adapters.clickhouse.observation import Observer
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.witness import Allegiance, Traces
 from dpone_provider.domain.identity import AttemptId, Relation, ServiceId
 from dpone_provider.domain.outcomes import Refused, Unknown, refuse, unknown
 from dpone_provider.sql_files import load
 
-Result = TypeVar("Result")
 _PUBLISH: Final = load(Path(__file__).with_name("publish.sql"))
 
 
@@ -37,7 +35,7 @@ class ClickHouseWitness:
 
     def allegiance(self) -> Allegiance | Refused | Unknown:
         """Read the newest generation of the marker."""
-        return self._ask(self._allegiance)
+        return ask(self._session, self._allegiance)
 
     def traces(self) -> Traces | Unknown:
         """Read the journal of staged tables: an attempt that was never journaled cannot have published."""
@@ -46,15 +44,15 @@ class ClickHouseWitness:
             tables = EnrolmentTables(session)
             return Traces(epochs=tables.highest_epochs(), attempts=tables.attempts())
 
-        return self._ask(read)
+        return ask(self._session, read)
 
     def drop_staged(self, attempts: Collection[AttemptId]) -> tuple[str, ...] | Unknown:
         """Drop the journaled names of these attempts that still stand, and read them back as gone."""
-        return self._ask(lambda session: self._drop(session, frozenset(attempts)))
+        return ask(self._session, lambda session: self._drop(session, frozenset(attempts)))
 
     def obey(self, authority_id: str, incarnation: str, sequence: int) -> Refused | Unknown | None:
         """Add a generation of the marker that names the authority, and raise the mark."""
-        return self._ask(lambda session: self._obey(session, authority_id, incarnation, sequence))
+        return ask(self._session, lambda session: self._obey(session, authority_id, incarnation, sequence))
 
     def _allegiance(self, session: Session) -> Allegiance | Refused:
         tables = EnrolmentTables(session)
@@ -116,13 +114,3 @@ class ClickHouseWitness:
                 generation=marker.generation + 1,
             )
         return None
-
-    def _ask(self, question: Callable[[Session], Result]) -> Result | Unknown:
-        try:
-            return question(self._session)
-        except Blind:
-            return blind(self._server, str(self._server.endpoint))
-        except ERRORS as error:
-            return unreadable(error, str(self._server.endpoint), next_command="check the server, then run it again")
-        finally:
-            self._session.release()

@@ -22,10 +22,11 @@ from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Kept, Server
 from dpone_provider.adapters.mssql.session import Row, Session
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
+from dpone_provider.application.principals import unused_name
 from dpone_provider.application.relational.answers import unanswered, unreadable
 from dpone_provider.documents.canonical import canonical_bytes
-from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of, principal_name
-from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, refuse, unknown
+from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of
+from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, unknown
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load
 
@@ -75,15 +76,9 @@ class MssqlGate:
 
     def propose(self, attempt_id: AttemptId, used: Collection[str]) -> Principal | Refused:
         """Choose the login's name, which follows from the attempt and is used once, and a SID that never was."""
-        name = principal_name(attempt_id)
-        if name in used:
-            return refuse(
-                "principal_name_used",
-                f"login {name}",
-                found="a journal row of that name on this service",
-                allowed="a name that was never used",
-                next_command=f"dpone attempt show {attempt_id}",
-            )
+        name = unused_name(attempt_id, used)
+        if isinstance(name, Refused):
+            return name
         return Principal(service_id=self.service_id, name=name, sid=logins.sid_text(logins.new_sid()))
 
     def create(self, principal: Principal, plan: GrantPlan, handle: object) -> Secret | Failed | Unknown:

@@ -14,7 +14,7 @@ from dpone_provider.adapters.mssql.bulk import BulkLoad
 from dpone_provider.adapters.mssql.definitions import read
 from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import filled, qualified
-from dpone_provider.adapters.mssql.reader import as_declared, column_reads, select_rows
+from dpone_provider.adapters.mssql.reader import column_reads, select_rows
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.adapters.mssql.staged_values import staged_batch, staged_schema
 from dpone_provider.application.content import ContentTally
@@ -23,7 +23,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.relational.answers import before_commit
 from dpone_provider.application.relational.definitions import Standing
 from dpone_provider.application.relational.publication import staging_gone
-from dpone_provider.columnar.exact_stream import exact_stream, require_exact
+from dpone_provider.columnar.exact_stream import as_declared, exact_stream, require_exact
 from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.target_limits import MSSQL
 from dpone_provider.domain.outcomes import DponeError, Failed, fail

@@ -22,16 +22,15 @@ from dpone_provider.application.ports.tables import Bounds
 from dpone_provider.application.relational.definitions import EngineColumn, Standing
 from dpone_provider.application.relational.enrolment import Facts
 from dpone_provider.application.relational.source import (
-    bounded,
     broken,
     could_write,
+    declared_rows,
     fitting_columns,
     holds_no_more,
     require_rows,
     require_same,
     standing_source,
 )
-from dpone_provider.columnar.exact_stream import exact_stream, sliced
 from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.offence import InexactValue, asked_row_text
 from dpone_provider.columnar.target_limits import POSTGRES
@@ -138,10 +137,8 @@ class PostgresSnapshot:
         """
         failure: PostgresError
         try:
-            relation, bounds = self._contract.relation, self._bounds
-            raw = sliced(self._arrow.batches(select_rows(relation, self._reads)), bounds.batch_rows)
-            declared = (as_declared(batch, self._reads) for batch in raw)
-            yield from bounded(exact_stream(declared, self._contract), relation, bounds)
+            selected = self._arrow.batches(select_rows(self._contract.relation, self._reads))
+            yield from declared_rows(selected, self._reads, self._contract, self._bounds)
             return
         except ERRORS as error:
             failure = error
@@ -152,12 +149,6 @@ def select_rows(relation: Relation, reads: Sequence[ColumnRead]) -> sql.Composed
     """Return the query whose rows ``as_declared`` understands."""
     columns = sql.SQL(", ").join(one.selected for one in reads)
     return filled(STATEMENTS["rows"], columns=columns, table=qualified(relation))
-
-
-def as_declared(batch: pa.RecordBatch, reads: Sequence[ColumnRead]) -> pa.RecordBatch:
-    """Return a batch of ``select_rows`` under the declared names, with scaled integers as decimals."""
-    arrays = [one.values(array) for one, array in zip(reads, batch.columns, strict=True)]
-    return pa.record_batch(arrays, names=[one.column.name for one in reads])
 
 
 def column_reads(columns: Sequence[Column], found: Standing) -> tuple[ColumnRead, ...]:

@@ -14,7 +14,7 @@ from dpone_provider.adapters.postgres.arrow_session import ArrowSession, arrow_s
 from dpone_provider.adapters.postgres.definitions import read
 from dpone_provider.adapters.postgres.errors import ERRORS, PostgresError
 from dpone_provider.adapters.postgres.names import filled, literal, qualified
-from dpone_provider.adapters.postgres.reader import as_declared, column_reads, select_rows
+from dpone_provider.adapters.postgres.reader import column_reads, select_rows
 from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.application.content import ContentTally
 from dpone_provider.application.ports.tables import PublishJob, StagedContent
@@ -22,7 +22,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.relational.answers import before_commit
 from dpone_provider.application.relational.definitions import Standing
 from dpone_provider.application.relational.publication import staging_gone
-from dpone_provider.columnar.exact_stream import exact_stream, require_exact
+from dpone_provider.columnar.exact_stream import as_declared, exact_stream, require_exact
 from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.columnar.target_limits import POSTGRES
 from dpone_provider.domain.connection import Credential, Endpoint

@@ -120,6 +120,7 @@ class GuardedChild:
         self.pid = 0
         self._exit_code: int | None = None
         self._gone = threading.Event()
+        self._stopping = threading.Lock()
 
     def send_job(self, command: ChildCommand, seconds: float, uid: int | None, gid: int | None) -> None:
         """Give the guard its job and wait until the program runs.
@@ -191,11 +192,15 @@ class GuardedChild:
                 data = data[os.write(self._pipes.stdin[1], data) :]
 
     def stop(self, grace: float) -> None:
-        """SIGTERM to the group, after ``grace`` seconds SIGKILL; returns when everything that it started is gone."""
-        if not self._gone.is_set():
-            with suppress(OSError):
-                self._pipes.control.sendall(json.dumps({"stop": grace}).encode() + b"\n")
-        self._pipes.close_stdin()
+        """SIGTERM to the group, after ``grace`` seconds SIGKILL; returns when everything that it started is gone.
+
+        Another thread than the one that started the child may call it too.
+        """
+        with self._stopping:
+            if not self._gone.is_set():
+                with suppress(OSError):
+                    self._pipes.control.sendall(json.dumps({"stop": grace}).encode() + b"\n")
+            self._pipes.close_stdin()
         if not self._gone.wait(grace + PATIENCE_SECONDS):
             self._guard.kill()
             self._gone.wait()

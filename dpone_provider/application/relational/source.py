@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from dpone_provider.application.ports.tables import Bounds
 from dpone_provider.application.relational.answers import LOGIN_REFUSED, Trouble
 from dpone_provider.application.relational.definitions import EngineColumn, Found, Standing
+from dpone_provider.columnar.exact_stream import ColumnRead, as_declared, exact_stream, sliced
+from dpone_provider.columnar.exactness import RowContract
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Failed, Refused, fail, refuse
 from dpone_provider.domain.schema.tables import Absent, Column, RelationKind, Unreadable
@@ -101,6 +103,18 @@ def bounded(batches: Iterable[pa.RecordBatch], relation: Relation, bounds: Bound
         if size > bounds.max_bytes:
             raise DponeError(_too_large(relation, f"more than {size} bytes", f"{bounds.max_bytes} bytes"))
         yield batch
+
+
+def declared_rows(
+    batches: Iterable[pa.RecordBatch], reads: Sequence[ColumnRead], contract: RowContract, bounds: Bounds
+) -> Iterator[pa.RecordBatch]:
+    """Yield what a SELECT of ``reads`` gives, in canonical types and in batches as large as declared.
+
+    Raises:
+        DponeError: Refused for the first value that is not exact, Failed for more bytes than declared.
+    """
+    declared = (as_declared(batch, reads) for batch in sliced(batches, bounds.batch_rows))
+    return bounded(exact_stream(declared, contract), contract.relation, bounds)
 
 
 def could_write(relation: Relation, user: str, right: str) -> Refused:

@@ -11,7 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dpone_provider import lab
+from dpone_provider.adapters.process.runner import GuardedChildren
+from dpone_provider.adapters.process.stoppable import StoppableChildren
 from dpone_provider.application.ledger.calls import settled
+from dpone_provider.application.ports.process import ChildRunner
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.reconcile import in_words
 from dpone_provider.assembly.runtime import Runtime, runtime_of
@@ -65,7 +68,10 @@ class Demo:
             settings = self._settings(work, enrolled)
             # Compiling and Airflow's start take half a minute each and need nothing of one another.
             background = stack.enter_context(ThreadPoolExecutor(max_workers=1))
-            releasing = background.submit(self._releases, work, enrolled)
+            children = StoppableChildren(GuardedChildren())
+            # Whoever interrupts the demo does not wait for a compilation: it has no effect outside of its directory.
+            stack.callback(children.stop, 0.0)
+            releasing = background.submit(self._releases, work, enrolled, children)
             airflow = stack.enter_context(self._airflow(work, settings))
             first, second = (self._release(one) for one in releasing.result())
             self.stages.expected_workloads = len(first.workloads) + len(second.workloads)
@@ -90,12 +96,12 @@ class Demo:
             seen.evidence = {"authority": enrolled.authority_ref.rpartition("/")[2]}
         return enrolled
 
-    def _releases(self, work: Path, enrolled: Enrolled) -> list[tuple[Release, int]]:
+    def _releases(self, work: Path, enrolled: Enrolled, children: ChildRunner) -> list[tuple[Release, int]]:
         """Release both workspaces; each with the milliseconds that it took."""
         done: list[tuple[Release, int]] = []
         for workspace in lay_out(work / "workspaces", enrolled.environment_file):
             began = self.stages.clock.monotonic()
-            made = release(workspace, work / "deployments" / workspace.name, self.dbt_python)
+            made = release(workspace, work / "deployments" / workspace.name, self.dbt_python, children)
             done.append((made, int((self.stages.clock.monotonic() - began) * 1000)))
         return done
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpone_provider.application.ledger.calls import settled
+from dpone_provider.application.ports.process import ChildRunner
 from dpone_provider.application.release import release_workspace
 from dpone_provider.assembly.compiling import compile_ports
 from dpone_provider.domain.identity import Digest
@@ -60,13 +61,13 @@ def lay_out(into: Path, environment_file: Path) -> tuple[Path, Path]:
     return first, second
 
 
-def release(workspace: Path, out: Path, dbt_python: Path | None) -> Release:
-    """Compile, compose and build a workspace for the lab.
+def release(workspace: Path, out: Path, dbt_python: Path | None, children: ChildRunner) -> Release:
+    """Compile, compose and build a workspace for the lab; dbt runs in a child of ``children``.
 
     Raises:
         DponeError: Refused, with what the workspace lacks.
     """
-    done = settled(release_workspace(workspace, ENVIRONMENT, out, compile_ports(dbt_python)))
+    done = settled(release_workspace(workspace, ENVIRONMENT, out, compile_ports(dbt_python, children)))
     packs = [pack for each in done.composed.release.constituents for pack in each.packs]
     dags = [dag for each in done.composed.release.constituents for dag in each.dags]
     return Release(
