@@ -38,8 +38,8 @@ PROCESSES: Mapping[str, Sequence[str]] = {
 MIGRATE_SECONDS = 120.0
 READY_SECONDS = 120.0
 LONGEST_SECONDS = 12 * 3600.0
-STOP_GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL: nothing of it is needed afterwards but its logs."""
+STOP_GRACE_SECONDS = 1.0
+"""Between SIGTERM and SIGKILL: nothing of it is needed afterwards but its logs, which are written by then."""
 HEALTHY = ("metadatabase", "scheduler", "dag_processor")
 
 

@@ -18,6 +18,9 @@ SUPERUSER = "postgres"
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 PORT_TRIES = 5
+IMMEDIATELY = signal.SIGQUIT
+"""The immediate shutdown, without a checkpoint: the directory is removed at the end, whoever starts next makes a new
+one."""
 
 SETTINGS = {
     "listen_addresses": LOOPBACK,
@@ -78,11 +81,10 @@ def start(cluster: PostgresCluster, *, lock: int) -> Engine:
     """
     for _ in range(PORT_TRIES):
         port = free_port()
-        # SIGQUIT, the immediate shutdown: whoever starts next makes a new directory, so speed counts, not tidiness.
-        process = _launch(cluster, lock, signal.SIGQUIT).start(_server(cluster, port), log=cluster.log)
+        process = _launch(cluster, lock, IMMEDIATELY).start(_server(cluster, port), log=cluster.log)
         if wait_until(lambda: _is_ready(cluster.data), process, seconds=START_SECONDS):
             return _engine(cluster, process, port)
-        end(process, asking=signal.SIGQUIT, seconds=STOP_SECONDS)
+        end(process, asking=IMMEDIATELY, seconds=STOP_SECONDS)
         if "could not bind" not in cluster.log.read_text(errors="replace"):
             break
     engine_failed("PostgreSQL", cluster.log, "the server did not become ready")
@@ -93,8 +95,7 @@ def _engine(cluster: PostgresCluster, process: subprocess.Popen[bytes], port: in
         name="postgres",
         process=process,
         port=port,
-        # SIGINT, the fast shutdown: sessions are ended, everything is written.
-        stop=lambda: end(process, asking=signal.SIGINT, seconds=STOP_SECONDS),
+        stop=lambda: end(process, asking=IMMEDIATELY, seconds=STOP_SECONDS),
         facts={"log": str(cluster.log), "data": str(cluster.data), "program": str(cluster.install.postgres)},
     )
 

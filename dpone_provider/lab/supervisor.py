@@ -14,7 +14,8 @@ import selectors
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -139,14 +140,16 @@ def run(job: Job, lock: int, answers: TextIO) -> str:
 
 @contextmanager
 def running_engines(job: Job, lock: int) -> Iterator[list[Engine]]:
-    """Start what the job wants, one after the other; stop it in reverse order."""
-    with ExitStack() as stops:
-        engines = []
+    """Start what the job wants, one after the other; stop it all at once."""
+    engines: list[Engine] = []
+    try:
         for start in _starts(job):
-            engine = start(lock=lock)
-            stops.callback(engine.stop)
-            engines.append(engine)
+            engines.append(start(lock=lock))
         yield engines
+    finally:
+        with ThreadPoolExecutor(max(1, len(engines))) as pool:
+            for stopped in [pool.submit(engine.stop) for engine in engines]:
+                stopped.result()
 
 
 def _starts(job: Job) -> Iterator[Callable[..., Engine]]:
