@@ -169,7 +169,7 @@ class Runtime(Looking):
         """End the ledger sessions that sleep in an open transaction; return who they were, in words.
 
         Raises:
-            DponeError: Unknown when the authority does not answer.
+            DponeError: Refused for a login that the authority does not let in, Unknown when it does not answer.
         """
         return settled(self._unblocking().end_sleepers())
 

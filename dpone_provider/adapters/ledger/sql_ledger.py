@@ -20,7 +20,7 @@ from dpone_provider.application.ports.ledger import Authority, Conflict, GuardLo
 from dpone_provider.application.ports.readmission import AuthorityStanding
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.connection import Endpoint
-from dpone_provider.domain.outcomes import Failure, Refused, StateChange, Unknown
+from dpone_provider.domain.outcomes import Failure, Refused, Unknown
 
 Result = TypeVar("Result")
 IDENTITY_SECONDS = 10.0
@@ -124,15 +124,14 @@ class SqlLedger:
         """
         return self._run(name, lambda run: run.commit(script), deadline)
 
-    def end_sleepers(self) -> tuple[str, ...] | Unknown:
+    def end_sleepers(self) -> tuple[str, ...] | Refused | Unknown:
         """End the sessions of stopped controllers; see ``Ledger.end_sleepers``."""
         try:
             with self.dialect.beside() as beside, bounded(beside, LOOK_SECONDS):
                 ended = beside.end_sleepers(self._sleeper_seconds)
         except self.dialect.errors as error:
             answer = self.dialect.read_error(error, Moment.CONNECTING)
-            found = unreachable(str(self.endpoint), "end sleepers", answer)
-            return found if isinstance(found, Unknown) else Unknown(found.problem, change=StateChange.NONE)
+            return unreachable(str(self.endpoint), "end sleepers", answer)
         return tuple(map(in_words, ended))
 
     def authority(self) -> Authority | Refused | Unknown:

@@ -50,10 +50,10 @@ class UnblockingLedger:
         """Return the same over a ledger with a new connection for every run."""
         return UnblockingLedger(ledger=self.ledger.afresh(), told=self.told, patience=self.patience)
 
-    def end_sleepers(self) -> tuple[str, ...] | Unknown:
+    def end_sleepers(self) -> tuple[str, ...] | Refused | Unknown:
         """End stopped controllers' sessions, and tell of each."""
         ended = self.ledger.end_sleepers()
-        if not isinstance(ended, Unknown):
+        if isinstance(ended, tuple):
             for who in ended:
                 self.told(f"ended the session of a stopped controller: {who}; nothing of its transaction was committed")
         return ended

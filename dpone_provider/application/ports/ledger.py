@@ -263,12 +263,13 @@ class Ledger(Protocol):
         """Return the same ledger with a new connection for every run, for reading back what was written."""
         ...
 
-    def end_sleepers(self) -> tuple[str, ...] | Unknown:
+    def end_sleepers(self) -> tuple[str, ...] | Refused | Unknown:
         """End every session of ours that has slept in an open transaction for longer than any script computes.
 
         That is what a stopped controller leaves. Nothing of it was committed; its process learns so when it goes on.
 
-        Return who they were, in words. A mistake costs work, not safety.
+        Return who they were, in words; Refused for a login that is not let in, Unknown when the authority cannot be
+        asked. A mistake costs work, not safety.
         """
         ...
 

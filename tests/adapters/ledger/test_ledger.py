@@ -461,10 +461,10 @@ def test_a_place_on_a_full_server_is_waited_for(fresh_database: lab.LabDatabase)
 def test_a_wrong_password_is_refused(ledger: PostgresLedger) -> None:
     """And not shown."""
     wrong = PostgresLedger(ledger.endpoint, Credential("dpone_controller", Secret("canary")), SystemClock())
-    outcome = wrong.authority()
-    assert isinstance(outcome, Refused)
-    assert outcome.problem.reason == "authority_login_refused"
-    assert "canary" not in str(outcome)
+    for outcome in (wrong.authority(), wrong.run("read", lock, deadline()), wrong.end_sleepers()):
+        assert isinstance(outcome, Refused)
+        assert outcome.problem.reason == "authority_login_refused"
+        assert "canary" not in str(outcome)
 
 
 @pytest.mark.parametrize("tls", [TlsMode.TRUST, TlsMode.VERIFY, TlsMode.STRICT])

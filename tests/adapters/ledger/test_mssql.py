@@ -430,7 +430,8 @@ def test_a_kept_connection_that_died_is_replaced(control: FakeControl, ledger: S
 def test_a_login_that_is_not_let_in_is_refused(control: FakeControl, ledger: SqlLedger, number: int) -> None:
     """And its password not shown."""
     control.server.door = lambda user, password, session: Error(number, f"Login failed with {password}.", 14)
-    for outcome in (ledger.authority(), ledger.run("read", lock, deadline())):
+    for outcome in (ledger.authority(), ledger.run("read", lock, deadline()), ledger.end_sleepers()):
+        assert isinstance(outcome, Refused)
         assert reason(outcome) == "authority_login_refused"
         assert PASSWORD not in str(outcome)
 
