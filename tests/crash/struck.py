@@ -13,7 +13,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from multiprocessing.connection import Connection as Line
 from pathlib import Path
 from typing import Any
@@ -323,13 +322,21 @@ def work(line: Line) -> None:
 
 def _watch_transaction(strike: Strike) -> None:
     """Two points lie inside the worker's one transaction, which no port shows."""
-    for name, call in (("_replace", "replace"), ("_commit", "commit")):
-        setattr(writer, name, partial(_passing, strike, call, getattr(writer, name)))
+    for holder, name, call in (
+        (writer.PostgresTransaction, "replace_content", "replace"),
+        (writer, "_commit", "commit"),
+    ):
+        setattr(holder, name, _passing(strike, call, getattr(holder, name)))
 
 
-def _passing(strike: Strike, call: str, real: Callable[..., Any], *arguments: Any) -> Any:
-    strike("target", call)
-    return real(*arguments)
+def _passing(strike: Strike, call: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``real``, which strikes first; a function, so that it can be a method too."""
+
+    def passing(*arguments: Any) -> Any:
+        strike("target", call)
+        return real(*arguments)
+
+    return passing
 
 
 # ─── what a struck process is asked to do ───────────────────────────────────────────────────────────────────────────
