@@ -27,12 +27,18 @@ from dpone_provider.application.standing import LedgerStanding, Witnessed
 from dpone_provider.documents.attempt_proof import Judgement
 from dpone_provider.documents.canonical import canonical_bytes
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
-from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, SlotId
+from dpone_provider.domain.identity import AttemptId, EngineKind, Principal, ServiceId, SlotId
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 from dpone_provider.domain.readmission import MAX_REASON, Readmission, ReadmissionKind
 
 READMIT_AGAIN = "dpone control readmit --because TEXT, which continues here"
+ADOPTING: Mapping[EngineKind, str] = {
+    EngineKind.POSTGRES: "sql/postgres/060_adopt_copy.sql",
+    EngineKind.MSSQL: "sql/mssql/070_adopt_copy.sql",
+    EngineKind.CLICKHOUSE: "dpone control enroll",
+}
+"""How a database that is a copy itself becomes a target in its own right."""
 Told = Callable[[str], None]
 
 
@@ -218,7 +224,7 @@ class Readmitter:
             reference = target.connection.reference
             if target.allegiance is not None and target.allegiance.copied_from is not None:
                 copied.append(reference)
-                told(f"{reference} is a copy itself: an administrator runs sql/postgres/060_adopt_copy.sql in it")
+                told(f"{reference} is a copy itself: an administrator runs {ADOPTING[target.connection.kind]} in it")
                 continue
             refused = witness.obey(run.opened.authority_id, run.opened.incarnation, sequence)
             if refused is not None:

@@ -134,15 +134,9 @@ class _Mssql:
         return MssqlCatalog(_mssql(login), control.database)
 
     def witness(self, login: Login) -> TargetWitness:
-        unwind(
-            refuse(
-                "engine_without_readmission",
-                str(login.endpoint),
-                found="SQL Server",
-                allowed="PostgreSQL or ClickHouse in this version, whose targets can be readmitted",
-                next_command="compare the ledger with the targets' receipts and marks by hand",
-            )
-        )
+        from dpone_provider.adapters.mssql.witness import MssqlWitness
+
+        return MssqlWitness(_mssql(login))
 
     def gate(self, login: Login, connection: Connection, control: ControlNames, entropy: Entropy) -> LoginGate:
         from dpone_provider.adapters.mssql.gate import MssqlGate

@@ -206,7 +206,8 @@ def _readmitted_text(done: Readmitted) -> str:
     lines.append(f"  {len(done.spent)} attempts of a forgotten time are spent")
     lines += [f"  {name} obeys it" for name in done.obeying]
     lines += [
-        f"  {name} is a copy: sql/postgres/060_adopt_copy.sql, then pin it and build anew" for name in done.copied
+        f"  {name} is a copy: an administrator adopts it (docs: how-to-readmit-an-authority), then pin it and build"
+        for name in done.copied
     ]
     lines.append(
         "next: reconcile what is COMMIT_UNKNOWN, then promote each environment anew (dpone airflow cache-sync)"

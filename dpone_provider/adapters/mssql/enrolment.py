@@ -23,7 +23,7 @@ INSTALLED_EDITIONS: Final = (2, 3, 4)
 """EngineEdition of Standard, Enterprise and Express; the others are Azure's and Fabric's."""
 OLDEST_MAJOR: Final = 15
 """SQL Server 2019."""
-_OF_A_LIFE: Final = ("database_guid", "database_id", "recovery_fork_guid")
+OF_A_LIFE: Final = ("database_guid", "database_id", "recovery_fork_guid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def require_life(session: Session, source: Relation, pinned: Facts | None) -> No
     if pinned is None:
         return
     found = identity(session)
-    refused = another_life(source, found.database, {name: found.facts[name] for name in _OF_A_LIFE}, pinned)
+    refused = another_life(source, found.database, {name: found.facts[name] for name in OF_A_LIFE}, pinned)
     if refused is not None:
         unwind(refused)
 
@@ -135,7 +135,7 @@ def enrolment(session: Session, control: str) -> Enrolment | Refused | Unknown:
         return who
     subject = f"database {who.database}"
     if "enrolment_id" not in dict(who.facts):
-        return _not_enrolled(subject)
+        return not_enrolled(subject)
     enrolled = marker(session)
     feature = features.refusal_of(session.rows(STATEMENTS["features"])) or _authority_elsewhere(
         session, subject, enrolled, control
@@ -206,12 +206,13 @@ def _enrolled_elsewhere(found: Identity, enrolled: Marker) -> Refused:
         f"database {found.database}",
         found=", ".join(f"{name} {found.facts[name]}" for name in changed),
         allowed=", ".join(f"{name} {enrolled.facts.get(name)}, as it was enrolled" for name in changed),
-        next_command="it was restored, copied or attached anew: remove the enrolment with sql/mssql/090_remove.sql,"
-        " then enrol it anew",
+        next_command="it was restored, copied or attached anew: adopt it with sql/mssql/070_adopt_copy.sql, or remove"
+        " the enrolment with 090_remove_target.sql and enrol it anew",
     )
 
 
-def _not_enrolled(subject: str) -> Refused:
+def not_enrolled(subject: str) -> Refused:
+    """Return the refusal of a database without a marker."""
     return refuse(
         "not_enrolled",
         subject,

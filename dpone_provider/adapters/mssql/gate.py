@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,15 +41,24 @@ class _Hand:
     own: Session
     control: str
     target: str
+    strays: Mapping[str, str]
+    """SIDs, by name, of logins that the ledger has no row of: a stray is known by its name."""
 
     def rows(self, name: str, principal: Principal, **more: str | int) -> list[Row]:
         """Call a procedure of the control database about one login; one that gives no result gives no rows."""
         statement = STATEMENTS[name]
-        given: dict[str, str | int | bytes] = {"sid": logins.sid_bytes(principal.sid), **more}
+        given: dict[str, str | int | bytes] = {"sid": self._sid(principal), **more}
         if "@target = @target" in statement:
             given["target"] = self.target
         results = self.own.results(filled(statement, control=identifier(self.control)), given)
         return results[0] if results else []
+
+    def _sid(self, principal: Principal) -> bytes:
+        if principal.sid != principal.name:
+            return logins.sid_bytes(principal.sid)
+        if principal.name not in self.strays:
+            raise AnswerLost(f"the SID of login {principal.name} is not known: no login of that name was listed")
+        return logins.sid_bytes(self.strays[principal.name])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +78,7 @@ class MssqlGate:
     _kept: Kept = field(init=False)
     _watches: dict[str, Watch] = field(default_factory=dict, init=False)
     _sessions: dict[str, tuple[LoginSession, ...]] = field(default_factory=dict, init=False)
+    _strays: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Prepare the connection that closing asks again and again; it is opened at its first use."""
@@ -170,16 +180,17 @@ class MssqlGate:
         return None
 
     def principals(self) -> tuple[str, ...] | Unknown:
-        """List the logins of the instance whose SID carries our tag."""
+        """List the logins of the instance whose SID carries our tag, and remember whose SID is which."""
         try:
             with self._closing(self.call_seconds) as hand:
                 rows = hand.own.rows(filled(STATEMENTS["principals"], control=identifier(hand.control)))
         except ERRORS as error:
             return unreadable(error, f"logins of service {self.service_id}")
-        return tuple(name for name, *_ in rows)
+        self._strays = {name: sid for name, sid, *_ in rows}
+        return tuple(self._strays)
 
     def _hand(self, own: Session) -> _Hand:
-        return _Hand(own, self.control_database, self.server.endpoint.database)
+        return _Hand(own, self.control_database, self.server.endpoint.database, self._strays)
 
     @contextmanager
     def _closing(self, seconds: float) -> Iterator[_Hand]:

@@ -26,6 +26,7 @@ from dpone_provider.adapters.mssql import (
     observation,
     reader,
     session,
+    witness,
 )
 from dpone_provider.adapters.mssql.logins import TAG
 from dpone_provider.adapters.mssql.names import Fragment, filled
@@ -98,6 +99,9 @@ class FakeInstance:
     identity: dict[str, Any] = field(default_factory=dict)
     mark: int = 3
     receipts: list[str] = field(default_factory=list)
+    epochs: list[tuple[str, int]] = field(default_factory=list)
+    own_authority: str = GUIDS["authority"]
+    obeyed: list[tuple[str, str]] = field(default_factory=list)
     standing: dict[Relation, Standing] = field(default_factory=dict)
     snapshots: tuple[int, str] = (1, "ON")
     writable: bool = False
@@ -159,7 +163,9 @@ class FakeInstance:
             (gate, "poll"): self._poll,
             (gate, "end_session"): self._end,
             (gate, "collect"): self._collect,
-            (gate, "principals"): lambda given, number: [_rows([(one.name, "sid") for one in self.logins.values()])],
+            (gate, "principals"): lambda given, number: [
+                _rows([(one.name, sid.hex()) for sid, one in self.logins.items()], width=2)
+            ],
             (enrolment, "identity"): self._identity,
             (enrolment, "marker"): self._marker,
             (enrolment, "features"): lambda given, number: [_rows(self.features, width=3)],
@@ -178,6 +184,9 @@ class FakeInstance:
             (installation, "make_test_login"): self._make_test_login,
             (installation, "describe"): lambda given, number: [_rows(self.described[given["database"]], width=4)],
             (installation, "describe_instance"): lambda given, number: [_rows(self.described[None], width=4)],
+            (witness, "highest_epochs"): lambda given, number: [_rows(self.epochs, width=2, kinds=(str, int))],
+            (witness, "attempts"): lambda given, number: [_texts(self.receipts)],
+            (witness, "obey"): self._obey,
             (observation, "objects"): self._objects,
             (observation, "classes"): self._classes,
             (observation, "dependants"): self._dependants,
@@ -300,6 +309,13 @@ class FakeInstance:
         return [_rows([(*marker, "7", GUIDS["database"], GUIDS["fork"], COLLATION)])]
 
     def _raise_mark(self, given: Given, number: int) -> Sequence[Answer]:
+        self.mark = max(self.mark, given["mark"])
+        return []
+
+    def _obey(self, given: Given, number: int) -> Sequence[Answer]:
+        if given["authority_id"] != self.own_authority:
+            return [Error(51031, "DPONE_ENROLMENT_FINAL: allowed: a higher mark, the authority of this instance")]
+        self.obeyed.append((given["authority_id"], given["incarnation"]))
         self.mark = max(self.mark, given["mark"])
         return []
 

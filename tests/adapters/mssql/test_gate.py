@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import pytest
 
-from dpone_provider.adapters.mssql import driver, session
+from dpone_provider.adapters.mssql import driver, logins, session
 from dpone_provider.adapters.mssql.closing import Poll, Watch
 from dpone_provider.adapters.mssql.connection_string import connection_string, odbc_parts
 from dpone_provider.adapters.mssql.errors import LoginRefused
@@ -25,7 +25,7 @@ from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.identity import AttemptId, Principal, ServiceId
 from dpone_provider.domain.outcomes import Failed, Unknown
 from dpone_provider.domain.secret import Secret
-from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance
+from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Login
 from tests.adapters.mssql.odbc import needs_odbc, server_at
 from tests.conformance.gate_suite import GateSuite, LoginDenied
 
@@ -272,3 +272,23 @@ def test_half_open_sessions_only_ever_become_fewer() -> None:
     watch, words = watch.after(poll(SYSTEM, DISABLED, ("half_open", 61, "", None), ("half_open", 62, "", None)))
     assert words == ("session 61 (a login under way)",)
     assert watch.counting == {61}
+
+
+def test_a_stray_is_closed_by_the_sid_that_its_name_is_listed_with() -> None:
+    """A ledger that went back knows neither: a readmission has the name alone."""
+    with FakeInstance().serving() as instance:
+        gate, sid, name = Stage(instance).gate, logins.new_sid(), "dpone_v3_" + "7" * 32
+        instance.logins[sid] = Login(name, b"\x02\x00" + b"0" * 68, ())
+        stray = Principal(service_id=gate.service_id, name=name, sid=name)
+        until = Deadline.after(SystemClock(), 20)
+        unlisted = gate.disable(stray, until)
+        assert isinstance(unlisted, Unknown)
+        assert "no login of that name was listed" in unlisted.problem.found
+        assert gate.principals() == (name,)
+        assert gate.disable(stray, until) is None
+        assert instance.logins[sid].disabled
+        observed = gate.observe(stray)
+        assert isinstance(observed, SessionObservation)
+        assert observed.quiescent
+        assert gate.collect(stray) is None
+        assert sid not in instance.logins
