@@ -125,7 +125,7 @@ SUITES = (
         "every named crash point, on the simulator and on real engines",
         (
             Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2),
-            Pytest(folders=("crash",), marked="lab", workers=2),
+            Pytest(folders=("crash",), marked="lab", workers=3),
         ),
     ),
     Suite(
@@ -153,7 +153,7 @@ SUITES = (
         "interleaving",
         110,
         "every pair of ledger transactions, in every order",
-        (Pytest(folders=("interleaving",), workers=2),),
+        (Pytest(folders=("interleaving",), workers=3),),
     ),
     Suite(
         "races",

@@ -54,7 +54,7 @@ class Story:
         assert dpone(self.place, "reconcile").code == 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def told(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """Give a deployment that writes both engines, promoted, each target loaded once."""
     place = Place(the_world, tmp_path_factory.mktemp("place"))
