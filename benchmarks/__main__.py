@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 
 BENCHMARKS = {
+    "bulk_mssql": "rows into SQL Server and out of it, by each driver: exactness, speed, memory",
     "attempt_overhead": "the protocol around an attempt that does nothing",
     "cache_sync": "promotions of parents with thousands of slots",
     "transfers": "rows per second, beside the engines' own ways and a peer",

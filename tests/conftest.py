@@ -8,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 from dpone_provider import lab
+from tests.required import pytest_make_collect_report, pytest_runtest_makereport
+
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
 
 # How long an example takes says something of the machine, not of the code: suites have budgets instead.
 settings.register_profile("project", deadline=None)

@@ -14,6 +14,7 @@ import pytest
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.adapters.secrets.url import parse_url
 from dpone_provider.domain.connection import Endpoint, TlsMode
+from tests.adapters.mssql.capabilities import Capability, lacks
 
 VARIABLE = "DPONE_TEST_MSSQL_URL"
 """``mssql://administrator:password@host:port/database?encrypt=trust``; the database may be written."""
@@ -21,12 +22,10 @@ VARIABLE = "DPONE_TEST_MSSQL_URL"
 
 @dataclass(frozen=True)
 class GivenServer:
-    """The server, and what it is."""
+    """The server, and what it calls itself."""
 
     server: MssqlServer
     product: str
-    is_sql_server: bool
-    snapshots: bool
 
 
 @cache
@@ -40,26 +39,26 @@ def given() -> GivenServer | str:
     endpoint = Endpoint(kind=found.kind, host=found.host, port=found.port, database=found.database, tls=tls)
     server = MssqlServer(endpoint, found.credential)
     with server.session("dpone probe", 20) as own:
-        product, edition = own.row(
-            "SELECT CONVERT(nvarchar(400), @@VERSION), CONVERT(int, SERVERPROPERTY('EngineEdition'));"
-        )
-        (state,) = own.row(
-            "SELECT CONVERT(int, COALESCE(MAX(snapshot_isolation_state), 0)) FROM sys.databases"
-            " WHERE database_id = DB_ID();"
-        )
-    is_sql_server = product.startswith("Microsoft SQL Server") and edition in (2, 3, 4) and "Babelfish" not in product
-    return GivenServer(server, product.splitlines()[0], is_sql_server, state == 1)
+        (product,) = own.row("SELECT CONVERT(nvarchar(400), @@VERSION);")
+    return GivenServer(server, product.splitlines()[0])
 
 
-def require(*, sql_server: bool = False, snapshots: bool = False) -> GivenServer:
-    """Return the server; skip, with the reason, where there is none or where it lacks what a test needs."""
+@cache
+def lacking(capability: Capability) -> str | None:
+    """Ask the given server once a session what it says to a capability; None if it has it."""
+    found = given()
+    assert isinstance(found, GivenServer)
+    return lacks(capability, found.server)
+
+
+def require(*needed: Capability) -> GivenServer:
+    """Return the server; skip, with the server's own words, where there is none or where it lacks what a test needs."""
     found = given()
     if isinstance(found, str):
         pytest.skip(found)
-    if sql_server and not found.is_sql_server:
-        pytest.skip(f"{found.product} is no SQL Server")
-    if snapshots and not found.snapshots:
-        pytest.skip("the given database does not allow snapshot isolation")
+    for capability in needed:
+        if why := lacking(capability):
+            pytest.skip(f"{found.product} lacks {capability}: {why}")
     return found
 
 

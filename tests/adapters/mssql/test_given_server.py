@@ -29,6 +29,7 @@ from dpone_provider.domain.identity import AttemptId, OccurrenceId, Relation, Sl
 from dpone_provider.domain.schema.tables import Column, Table
 from dpone_provider.domain.schema.types import parse_logical_type
 from dpone_provider.domain.secret import Secret
+from tests.adapters.mssql.capabilities import Capability
 from tests.adapters.mssql.given_server import require, schema
 
 pytestmark = pytest.mark.mssql
@@ -128,6 +129,8 @@ def staged(place: Place, table: Table, *batches: pa.RecordBatch) -> StagedConten
 @pytest.mark.parametrize("logical", [*VALUES, *FINE])
 @pytest.mark.parametrize("size", [1, 2, 1000])
 def test_a_value_comes_back_from_staging_as_it_was_sent(place: Place, logical: str, size: int) -> None:
+    if logical in FINE:
+        require(Capability.TICKS)
     table = declared(place.name, logical)
     batches = [batch_of(table, size), batch_of(table, size)]
     hasher = ContentHasher(table.columns)
@@ -142,7 +145,7 @@ def test_no_batch_at_all_leaves_an_empty_staging_table(place: Place) -> None:
 
 
 def test_a_row_of_every_type_is_read_in_one_snapshot(place: Place) -> None:
-    require(snapshots=True)
+    require(Capability.SNAPSHOTS)
     texts = ("int64", "decimal(38,10)", "string", "date", "time(6)", "timestamp(6)", "timestamp_tz(6)", "uuid")
     table = declared(place.name, *texts)
     place.own.run(
@@ -172,6 +175,7 @@ def test_a_row_of_every_type_is_read_in_one_snapshot(place: Place) -> None:
     ],
 )
 def test_errors_keep_their_numbers_and_end_the_transaction(place: Place, statement: str, meaning: Meaning) -> None:
+    require(Capability.NATIVE_NUMBERS)
     place.own.run(f"CREATE TABLE [{place.name}].t (id int PRIMARY KEY CHECK (id > 0), name nvarchar(3));")
     with pytest.raises(ServerError) as raised, place.own.transaction():
         place.own.run(statement.format(f"[{place.name}]"))
@@ -181,6 +185,7 @@ def test_errors_keep_their_numbers_and_end_the_transaction(place: Place, stateme
 
 
 def test_a_lock_that_is_held_gives_its_own_error(place: Place) -> None:
+    require(Capability.HELD_LOCKS)
     place.own.run(f"CREATE TABLE [{place.name}].t (id int);")
     with place.own.transaction():
         place.own.run(f"SELECT TOP (0) 1 AS nothing FROM [{place.name}].t WITH (TABLOCKX, HOLDLOCK);")
@@ -201,7 +206,7 @@ def test_a_wrong_password_is_a_refused_login_and_not_told() -> None:
 
 
 def test_the_server_knows_our_password_hash() -> None:
-    found = require(sql_server=True)
+    found = require(Capability.HASHED_PASSWORDS)
     secret = Secret(token_hex(32))
     hashed = binary(password_hash(secret, token_bytes(SALT_BYTES)))
     with found.server.session("dpone test", 20) as own:
@@ -209,7 +214,7 @@ def test_the_server_knows_our_password_hash() -> None:
 
 
 def test_the_connection_is_encrypted_as_it_was_asked() -> None:
-    found = require(sql_server=True)
+    found = require(Capability.ENCRYPTION_VIEW)
     with found.server.session("dpone test", 20) as own:
         (said,) = own.row("SELECT encrypt_option FROM sys.dm_exec_connections WHERE session_id = @@SPID;")
     assert (said == "TRUE") is (TLS[found.server.endpoint.tls]["Encrypt"] != "no")
