@@ -1,0 +1,127 @@
+"""`sql/mssql` run on the given server, as an administrator does it: a control database, one target, a gate."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Final
+
+from dpone_provider.adapters.mssql.errors import ERRORS
+from dpone_provider.adapters.mssql.session import MssqlServer
+from dpone_provider.application.installation.rendering import fill_in, variables
+from dpone_provider.application.installation.tsql import batches
+from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.secret import Secret
+from dpone_provider.sql_files import shipped_sql
+from tests.adapters.mssql.capabilities import Capability
+
+NEEDED: Final = (
+    Capability.CATALOG,
+    Capability.CHOSEN_SIDS,
+    Capability.CONTROL_OBJECTS,
+    Capability.DDL_TRIGGERS,
+    Capability.HASHED_PASSWORDS,
+    Capability.LOGON_TRIGGERS,
+    Capability.SERVER_PERMISSIONS,
+    Capability.SESSION_VIEWS,
+    Capability.SIGNED_MODULES,
+    Capability.TRANSACTION_IDS,
+)
+"""What every script of the installation uses."""
+CONTROL: Final = (
+    "010_control_schema.sql",
+    "015_control_laws.sql",
+    "016_control_machines.sql",
+    "017_control_settle.sql",
+    "020_gate.sql",
+    "025_logins.sql",
+    "026_describe.sql",
+    "030_signatures.sql",
+    "021_enable_gate.sql",
+)
+TARGET: Final = ("040_enrol_target.sql", "045_enrol_schema.sql")
+SCHEMA: Final = "stage"
+SCRIPT_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An instance on which everything is installed, in databases and for logins of the tests' own."""
+
+    administrator: MssqlServer
+    values: Mapping[str, str]
+    controller: Credential
+
+    @property
+    def control(self) -> MssqlServer:
+        """The control database, as the controller reaches it."""
+        return MssqlServer(self._endpoint(self.values["control_database"]), self.controller)
+
+    @property
+    def target(self) -> MssqlServer:
+        """The target, as the controller reaches it."""
+        return MssqlServer(self._endpoint(self.values["target_database"]), self.controller)
+
+    def _endpoint(self, database: str) -> Endpoint:
+        return replace(self.administrator.endpoint, database=database)
+
+    def run(self, script: str) -> None:
+        """Run one script, batch by batch, in a session of its own; the first error ends it."""
+        text = (shipped_sql("mssql") / script).read_text(encoding="utf-8")
+        filled = fill_in(text, {name: self.values[name] for name in variables(text)}, where=script)
+        with self.administrator.session(f"dpone test: {script}", SCRIPT_SECONDS) as own:
+            for batch in batches(filled):
+                own.run(batch.text)
+
+
+@contextmanager
+def installed(server: MssqlServer) -> Iterator[Instance]:
+    """Install everything, and take everything out again, down to the databases."""
+    made = _instance(server)
+    names = made.values
+    with server.session("dpone test", SCRIPT_SECONDS) as own:
+        own.run(f"CREATE DATABASE [{names['control_database']}] COLLATE Latin1_General_100_BIN2;")
+        own.run(f"CREATE DATABASE [{names['target_database']}];")
+        own.run(f"ALTER DATABASE [{names['target_database']}] SET ALLOW_SNAPSHOT_ISOLATION ON;")
+        own.run(f"CREATE LOGIN [{names['controller_login']}] WITH PASSWORD = N'{made.controller.password.reveal()}';")
+        own.run(f"CREATE LOGIN [{names['reader_login']}] WITH PASSWORD = N'{token_hex(16)}aA1!';")
+    try:
+        for script in (*CONTROL, *TARGET):
+            made.run(script)
+        yield made
+    finally:
+        _removed(made)
+
+
+def _instance(server: MssqlServer) -> Instance:
+    tag = token_hex(4)
+    values = {
+        "authority_id": str(uuid.uuid4()),
+        "control_database": f"dpone_test_control_{tag}",
+        "controller_login": f"dpone_test_controller_{tag}",
+        "family": "nonproduction",
+        "reader_login": f"dpone_test_reader_{tag}",
+        "schema": SCHEMA,
+        "service_id": str(uuid.uuid4()),
+        "target_database": f"dpone_test_target_{tag}",
+    }
+    return Instance(server, values, Credential(values["controller_login"], Secret(token_hex(16) + "aA1!")))
+
+
+def _removed(made: Instance) -> None:
+    """First the gate, so that nothing that goes wrong later keeps it."""
+    for script in ("022_break_glass.sql", "090_remove_target.sql", "095_remove_control.sql"):
+        with suppress(*ERRORS):
+            made.run(script)
+    with made.administrator.session("dpone test", SCRIPT_SECONDS) as own:
+        for name in ("target_database", "control_database"):
+            database = made.values[name]
+            own.run(
+                f"IF DB_ID(N'{database}') IS NOT NULL BEGIN ALTER DATABASE [{database}] SET SINGLE_USER"
+                f" WITH ROLLBACK IMMEDIATE; DROP DATABASE [{database}]; END;"
+            )
+        for name in ("controller_login", "reader_login"):
+            own.run(f"IF SUSER_ID(N'{made.values[name]}') IS NOT NULL DROP LOGIN [{made.values[name]}];")

@@ -1,0 +1,81 @@
+"""The scripts of `sql/mssql` on the given server: they run, run again or refuse, guard, and are told when altered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dpone_provider.adapters.mssql.errors import ServerError
+from dpone_provider.adapters.mssql.installation import MssqlGateTrial, MssqlInstallationReader
+from dpone_provider.adapters.system.entropy import SystemEntropy
+from dpone_provider.application.installation.check import Deviation, Difference, check
+from dpone_provider.application.installation.self_test import GateHolds, self_test
+from dpone_provider.application.installation.shipped import Names, Target
+from dpone_provider.domain.outcomes import Refused
+from tests.adapters.mssql.given_server import require
+from tests.adapters.mssql.installed import CONTROL, NEEDED, SCHEMA, TARGET, Instance, installed
+
+pytestmark = pytest.mark.mssql
+
+
+@pytest.fixture(scope="module")
+def instance() -> Iterator[Instance]:
+    """Install once for this module."""
+    with installed(require(*NEEDED).server) as made:
+        yield made
+
+
+def deviations(instance: Instance) -> tuple[Deviation, ...]:
+    """Compare what is installed with what is shipped, through the controller."""
+    names = instance.values
+    found = check(
+        MssqlInstallationReader(instance.control, names["control_database"]),
+        Names(control_database=names["control_database"], controller_login=names["controller_login"]),
+        [Target(database=names["target_database"], schemas=(SCHEMA,))],
+    )
+    assert isinstance(found, tuple), found
+    return found
+
+
+def trial(instance: Instance) -> MssqlGateTrial:
+    """Return the try of its gate."""
+    return MssqlGateTrial(
+        server=instance.control, control_database=instance.values["control_database"], entropy=SystemEntropy()
+    )
+
+
+def test_everything_is_as_shipped_and_the_gate_holds(instance: Instance) -> None:
+    assert [str(one) for one in deviations(instance)] == []
+    instance.run("050_verify.sql")
+    assert isinstance(self_test(trial(instance), "here"), GateHolds)
+
+
+def test_each_script_runs_again_or_refuses(instance: Instance) -> None:
+    with pytest.raises(ServerError, match="the schema dpone_control exists already"):
+        instance.run(CONTROL[0])
+    for script in (*CONTROL[1:], *TARGET):
+        instance.run(script)
+    assert [str(one) for one in deviations(instance)] == []
+    instance.run("050_verify.sql")
+
+
+def test_a_procedure_that_was_altered_is_told_and_put_right(instance: Instance) -> None:
+    control = instance.values["control_database"]
+    with instance.administrator.session("dpone test", 60) as own:
+        own.run(f"USE [{control}];")
+        own.run("CREATE OR ALTER PROCEDURE dpone_gate.require_ready AS RETURN 0;")
+    altered = [(one.name, one.difference) for one in deviations(instance)]
+    assert ("dpone_gate.require_ready", Difference.ALTERED) in altered
+    for script in ("020_gate.sql", "025_logins.sql", "030_signatures.sql", "021_enable_gate.sql"):
+        instance.run(script)
+    assert [str(one) for one in deviations(instance)] == []
+
+
+def test_a_disabled_gate_is_refused_and_lets_everybody_in(instance: Instance) -> None:
+    instance.run("022_break_glass.sql")
+    refused = self_test(trial(instance), "here")
+    assert isinstance(refused, Refused)
+    assert "disabled" in str(refused.problem.found)
+    instance.run("021_enable_gate.sql")
+    assert isinstance(self_test(trial(instance), "here"), GateHolds)
