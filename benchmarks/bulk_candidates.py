@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -217,52 +218,63 @@ def read(candidate: str, schema: str, rows: int) -> dict[str, Any]:
     return result | {"rows": seen}
 
 
-def exact(candidate: str, schema: str, act: Callable[[str, MssqlServer, Relation, Value], str]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What puts a value there and looks at it: one plain connection for all of them."""
+
+    server: MssqlServer
+    plain: Any
+    schema: str
+
+    def stand(self, number: int, value: Value) -> Relation:
+        """Make a table with NULL and the value in it, by a plain INSERT: only the candidate's own way can differ."""
+        target = Relation(self.schema, f"exact_{number}_{os.getpid()}")
+        self.plain.execute(f"CREATE TABLE [{target.schema}].[{target.name}] (n int NOT NULL, c {value.column} NULL)")
+        bound = [value.python] if value.literal == "?" else []
+        table = f"[{target.schema}].[{target.name}]"
+        self.plain.execute(f"INSERT INTO {table} (n, c) VALUES (11, NULL), (12, {value.literal})", *bound)
+        return target
+
+    def shown(self, target: Relation, value: Value) -> dict[int, str]:
+        """Return what the server shows of each row."""
+        rows = self.plain.execute(f"SELECT n, {value.shown} FROM [{target.schema}].[{target.name}]").fetchall()
+        return {int(number): said(each, value) for number, each in rows}
+
+
+Act = Callable[[str, Bench, Relation, Value], str]
+
+
+def exact(candidate: str, schema: str, act: Act) -> dict[str, str]:
     """Put NULL and each value through; tell what became of it."""
     server, found = given(), {}
-    for number, value in enumerate(values()):
-        target = Relation(schema, f"exact_{number}_{os.getpid()}")
-        try:
-            with server.session("dpone benchmark", 60) as own:
-                own.run(f"CREATE TABLE [{target.schema}].[{target.name}] (n int NOT NULL, c {value.column} NULL);")
-            _stand(server, target, value)
-            found[value.name] = act(candidate, server, target, value)
-        except Exception as error:  # noqa: BLE001  whatever a library raises is its answer, and is told
-            found[value.name] = "fails: " + _short(error)
+    plain = driver.pyodbc().connect(_odbc_text(server), autocommit=True)
+    try:
+        bench = Bench(server, plain, schema)
+        for number, value in enumerate(values()):
+            try:
+                found[value.name] = act(candidate, bench, bench.stand(number, value), value)
+            except Exception as error:  # noqa: BLE001  whatever a library raises is its answer, and is told
+                found[value.name] = "fails: " + _short(error)
+    finally:
+        plain.close()
     return found
 
 
-def _stand(server: MssqlServer, target: Relation, value: Value) -> None:
-    """Put the value and NULL there by a plain INSERT, so that only the candidate's own way can differ."""
-    connection = driver.pyodbc().connect(_odbc_text(server), autocommit=True)
-    try:
-        bound = [value.python] if value.literal == "?" else []
-        table = f"[{target.schema}].[{target.name}]"
-        connection.execute(f"INSERT INTO {table} (n, c) VALUES (11, NULL), (12, {value.literal})", *bound)
-    finally:
-        connection.close()
-
-
-def _shown(server: MssqlServer, target: Relation, value: Value) -> dict[int, str]:
-    with server.session("dpone benchmark", 60) as own:
-        rows = own.rows(f"SELECT n, {value.shown} FROM [{target.schema}].[{target.name}];")
-    return {int(number): said(each, value) for number, each in rows}
-
-
-def exact_write(candidate: str, server: MssqlServer, target: Relation, value: Value) -> str:
+def exact_write(candidate: str, bench: Bench, target: Relation, value: Value) -> str:
     """Write both, and compare with those that stand there."""
     batch = pa.record_batch([pa.array([1, 2], pa.int32()), value.array], names=["n", "c"])
-    WRITERS[candidate](server, target, pa.RecordBatchReader.from_batches(batch.schema, [batch]), [value])
-    shown = _shown(server, target, value)
+    WRITERS[candidate](bench.server, target, pa.RecordBatchReader.from_batches(batch.schema, [batch]), [value])
+    shown = bench.shown(target, value)
     if shown.get(1) != "NULL":
         return f"NULL becomes {shown.get(1, 'nothing')}"
     return "exact" if shown.get(2) == shown[12] else f"{shown.get(2, 'nothing')}, not {shown[12]}"
 
 
-def exact_read(candidate: str, server: MssqlServer, target: Relation, value: Value) -> str:
+def exact_read(candidate: str, bench: Bench, target: Relation, value: Value) -> str:
     """Read both, and compare with what they are."""
     query = f"SELECT c FROM [{target.schema}].[{target.name}] ORDER BY n"
-    (nothing, found) = [each for batch in READERS[candidate](server, query) for each in told(batch.column(0), value)]
+    batches_read = READERS[candidate](bench.server, query)
+    (nothing, found) = [each for batch in batches_read for each in told(batch.column(0), value)]
     if nothing != "NULL":
         return f"NULL becomes {nothing}"
     return "exact" if found == value.wanted else f"{found}, not {value.wanted}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ NO_NUMBER: Final = 0
 _FROM_SERVER: Final = "[SQL Server]"
 _LOADER_ERRORS: Final = (RuntimeError, ValueError, TypeError, OSError, ArithmeticError, ImportError)
 """What the bulk loader raises: it is a library of its own, without a common base of exceptions."""
+_PANIC: Final = "pyo3_runtime"
+"""The module of what Rust code raises when it gives up; it cannot be imported."""
 
 
 class ArrowSession:
@@ -61,7 +64,7 @@ class ArrowSession:
         """
         failure: MssqlError
         try:
-            with self._connection.cursor() as cursor:
+            with _PanicAsError(), self._connection.cursor() as cursor:
                 told = cursor.bulkcopy_arrow(
                     qualified(relation),
                     batches,
@@ -91,6 +94,20 @@ class ArrowSession:
     def _told(self, error: Exception) -> MssqlError:
         words = " ".join(scrubbed(str(getattr(error, "ddbc_error", None) or error), self._credential).split())
         return ServerError(NO_NUMBER, words) if _FROM_SERVER in words else AnswerLost(words)
+
+
+class _PanicAsError:
+    """Raises what the loader's own code gives up with, which is none of Python's Exceptions, as a ``RuntimeError``."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let everything else pass."""
+        if kind is not None and kind.__module__ == _PANIC:
+            raise RuntimeError(f"the bulk loader gave up: {error}")
 
 
 def _read(cursor: Any) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from dpone_provider.adapters.mssql.definitions import read
-from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, Meaning, ServerError
+from dpone_provider.adapters.mssql.errors import LoginRefused, Meaning, ServerError
 from dpone_provider.adapters.mssql.logins import SALT_BYTES, password_hash
 from dpone_provider.adapters.mssql.names import binary
 from dpone_provider.adapters.mssql.observation import effects_of
@@ -23,7 +23,7 @@ from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.secret import Secret
 
-SECONDS: Final = 20.0
+SECONDS: Final = 60.0
 
 
 class Capability(StrEnum):
@@ -61,7 +61,7 @@ def lacks(capability: Capability, server: MssqlServer) -> str | None:
     try:
         with server.session("dpone probe", SECONDS) as own:
             PROBES[capability](own, server)
-    except (*ERRORS, Lacking) as error:
+    except (ServerError, LoginRefused, Lacking) as error:
         return " ".join(str(error).split())
     return None
 
