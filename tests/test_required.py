@@ -34,7 +34,7 @@ def outcome(tmp_path: Path, text: str, **environment: str) -> tuple[int, str]:
     done = subprocess.run(
         [*command, "-c", os.devnull, "--rootdir", str(tmp_path)],
         cwd=ROOT,
-        env=kept | {"PYTHONPATH": str(ROOT)} | environment,
+        env=kept | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment,
         capture_output=True,
         text=True,
         check=False,
