@@ -12,7 +12,17 @@ from tests.docs.pages import ROOT, Page
 _PATH = re.compile(r"(?:dpone_provider|sql|tests|examples|dags|docs|\.ci|benchmarks)/[\w./-]*\w/?")
 _VARIABLE = re.compile(r"\bDPONE_[A-Z_]+[A-Z]\b")
 _SCHEMA = re.compile(r"\bdpone\.[a-z-]+\.v\d+\b")
-_CODE = ("dpone_provider", "dags", ".ci", "tests/run_suites.py", "tests/lab", "Makefile", "sql", "pyproject.toml")
+_CODE = (
+    "dpone_provider",
+    "dags",
+    ".ci",
+    "tests/run_suites.py",
+    "tests/required.py",
+    "tests/lab",
+    "Makefile",
+    "sql",
+    "pyproject.toml",
+)
 
 
 def unknown_names(page: Page) -> Iterator[str]:
