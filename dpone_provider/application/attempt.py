@@ -40,6 +40,8 @@ POLL_SECONDS = 0.25
 FOLLOW_SECONDS = 1.0
 ASK_SECONDS = 2.0
 """How often Airflow is asked, while waiting, whether a holder is dead."""
+NAME_ONCE = "principal_name_once_per_service"
+"""The law that a name which was ever used on a service is not journaled again."""
 _Seen = Admitted | AlreadyAdmitted | EarlierTryLives | Unadmitted
 Metrics = Mapping[str, int | str]
 
@@ -264,17 +266,29 @@ class AttemptRunner:
         return Credential(principal.name, made[-1])
 
     def _journal(self, attempt_id: AttemptId, service_id: ServiceId, hand: LoginGate, deadline: Deadline) -> Principal:
-        """Journal a login that was never used before; a name that another attempt took meanwhile is chosen anew."""
+        """Journal a login that was never used before. Which were is read only where the ledger says that this one was:
+        they are all that there ever were on the service."""
+        used: frozenset[str] = frozenset()
         while True:
-            used = require(self.ledger, "read", lambda tx: tx.principals_used(service_id), deadline)
             principal = settled(hand.propose(attempt_id, used))
-            outcome = self.ledger.run("journal", partial(_journal, attempt_id, principal), deadline)
-            if not isinstance(outcome, Conflict):
-                return settled(outcome).principal
+            outcome = self._journaled(attempt_id, principal, deadline)
+            if isinstance(outcome, Gate):
+                return outcome.principal
             if deadline.passed() or require(
                 self.ledger, "gate", lambda tx: tx.gate(attempt_id, service_id, Lock.NONE), deadline
             ):
                 raise DponeError(_not_issued(principal, f"a conflict with {outcome.constraint}"))
+            used = require(self.ledger, "read", lambda tx: tx.principals_used(service_id), deadline)
+
+    def _journaled(self, attempt_id: AttemptId, principal: Principal, deadline: Deadline) -> Gate | Conflict:
+        try:
+            outcome = self.ledger.run("journal", partial(_journal, attempt_id, principal), deadline)
+        except DponeError as error:
+            if error.failure.problem.reason == NAME_ONCE:
+                # Of a login from before the ledger went back, of which it keeps the name only.
+                return Conflict(NAME_ONCE)
+            raise
+        return outcome if isinstance(outcome, Conflict) else settled(outcome)
 
 
 @dataclass(slots=True)

@@ -9,11 +9,12 @@ import pytest
 from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.ledger import retirement
 from dpone_provider.application.ledger.calls import require
+from dpone_provider.application.ports.readmission import StrayGate
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.times import AttemptTimes
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.gate import GateState
-from dpone_provider.domain.identity import AttemptBinding, OccurrenceId, digest_of
+from dpone_provider.domain.identity import AttemptBinding, OccurrenceId, digest_of, principal_name
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Busy, Failed, Refused, StateChange, Unknown
 from dpone_provider.domain.publication import PublicationState
@@ -200,7 +201,7 @@ class TestEarlierTry:
     """The next try takes the front door for the one before it, before any refusal."""
 
     @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.id)
-    @pytest.mark.parametrize("step", [3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33])
+    @pytest.mark.parametrize("step", [3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 32])
     def test_whatever_became_of_it(self, world: World, active: Occurrence, work: Work, step: int) -> None:
         """The controller of try 1 dies before one of its calls."""
         if work is DAILY:
@@ -512,6 +513,23 @@ class TestIssuing:
         world.strike("ledger.journal", do=taken, actor="controller")
         succeeded(world.run(daily))
         assert world.gate_of(daily).principal.name == "dpone_v3_pool_2"
+
+    def test_a_name_from_before_the_ledger_went_back_is_not_used_again(self, world: World, active: Occurrence) -> None:
+        """Of a stray the ledger keeps the name only: its law tells, and no other name follows from the attempt."""
+        binding = world.binding(active)
+        service, name = world.warehouse.service_id, principal_name(binding.attempt_id)
+        world.ledger.rows.strays[service, name] = StrayGate(service_id=service, name=name, evidence=b"{}")
+        report = report_of(world.run(binding), AttemptState.FAILED)
+        failure_of(report.problem, Refused, "principal_name_used")
+
+    def test_a_name_that_was_never_used_is_journaled_without_reading_all_that_were(
+        self, world: World, flights: AttemptBinding
+    ) -> None:
+        """There are as many as there ever were attempts."""
+        succeeded(world.run(flights))
+        calls = world.wire.calls("controller")
+        before = calls[: calls.index("ledger.journal")]
+        assert before[-2:] == ["ledger.intend", "publisher.create_staged"]
 
     def test_a_pool_that_is_used_up_refuses(self) -> None:
         world = World(pool=("dpone_v3_pool_1",))

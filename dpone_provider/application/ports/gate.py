@@ -68,7 +68,8 @@ class LoginGate(Protocol):
     """
 
     def propose(self, attempt_id: AttemptId, used: Collection[str]) -> Principal | Refused:
-        """Choose the login for an attempt; ``used`` are the names that the ledger has ever journaled on the service.
+        """Choose the login for an attempt. ``used`` is empty at first; once the ledger has refused a name, it is all
+        names that were ever journaled on the service.
 
         Refused: the lab's pool is used up.
         """
