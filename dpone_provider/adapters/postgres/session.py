@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from dpone_provider.adapters.postgres.errors import AnswerLost, LoginRefused, PostgresError, ServerError
 from dpone_provider.adapters.postgres.watchdog import Watchdog
+from dpone_provider.alarms import Alarm, set_alarm
 from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
 
 Row = tuple[Any, ...]
@@ -39,8 +40,8 @@ _LEAST_CONNECT_SECONDS = 2
 """libpq takes no shorter time-out."""
 _NO_REST_SECONDS: Final = 1.0
 """A connection that was used so recently is asked nothing, unless the server has said something meanwhile."""
-_MOST_REST_SECONDS: Final = 30.0
-"""One that was not used for longer is not asked whether it lives: what lies between may have forgotten it, silently."""
+REST_SECONDS: Final = 10.0
+"""A kept connection that was not used for so long is closed."""
 _FULL: Final = ("too many clients", "too many connections", "remaining connection slots")
 _NOT_NOW: Final = ("the database system is", *_FULL)
 """Refusals at login that say nothing about the login (libpq gives no SQLSTATE before a session exists)."""
@@ -116,25 +117,33 @@ def session(endpoint: Endpoint, credential: Credential, *, purpose: str, seconds
 
 
 class KeptSession:
-    """A connection that several calls share, for a caller that asks again and again. Not for two threads at once."""
+    """A connection that several calls share, for a caller that asks again and again. Not for two threads at once.
 
-    def __init__(self, endpoint: Endpoint, credential: Credential, *, purpose: str) -> None:
-        """Connect at the first use."""
+    Between calls that are far apart it is closed: nobody keeps a place on the server for the hours of an attempt.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, credential: Credential, *, purpose: str, rest_seconds: float = REST_SECONDS
+    ) -> None:
+        """Connect at the first use; close after ``rest_seconds`` without one."""
         self._endpoint = endpoint
         self._credential = credential
         self._purpose = purpose
+        self._rest_seconds = rest_seconds
         self._raw: Raw | None = None
         self._limits: Mapping[str, str] = {}
         self._used = -math.inf
+        self._rest: Alarm | None = None
 
     @contextmanager
     def use(self, seconds: float) -> Iterator[Session]:
-        """Give the connection for one call, bounded anew; one that broke, or rested for long, is replaced.
+        """Give the connection for one call, bounded anew; one that broke is replaced.
 
         Raises:
             LoginRefused: the server let the role not in.
             AnswerLost: nobody answered.
         """
+        self._end_rest()
         raw = self._reusable(seconds) or _opened(self._endpoint, self._credential, self._purpose, seconds)
         self._raw, self._limits = raw, _time_outs(seconds)
         try:
@@ -143,10 +152,21 @@ class KeptSession:
         except AnswerLost:
             self.close()
             raise
-        self._used = time.monotonic()
+        finally:
+            self._used = time.monotonic()
+            self._rest = set_alarm(self._rest_seconds, self._close)
 
     def close(self) -> None:
         """Close it; the next use opens another."""
+        self._end_rest()
+        self._close()
+
+    def _end_rest(self) -> None:
+        if self._rest is not None:
+            self._rest.call_off()
+            self._rest = None
+
+    def _close(self) -> None:
         raw, self._raw = self._raw, None
         if raw is not None:
             with suppress(psycopg.Error):
@@ -155,8 +175,8 @@ class KeptSession:
     def _reusable(self, seconds: float) -> Raw | None:
         """Return the open connection with these time-outs, or None if there is none, or none to rely on."""
         rested = time.monotonic() - self._used
-        if self._raw is None or self._raw.closed or rested > _MOST_REST_SECONDS:
-            self.close()
+        if self._raw is None or self._raw.closed:
+            self._close()
             return None
         if rested < _NO_REST_SECONDS and self._limits == _time_outs(seconds) and _says_nothing(self._raw):
             return self._raw

@@ -17,6 +17,7 @@ from dpone_provider.adapters.postgres.session import KeptSession, Session, scrub
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.secret import Secret
 from tests.adapters.postgres.enrolled import Enrolled
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 CANARY = "canary%zz' \\x=é"
@@ -137,4 +138,20 @@ def test_a_kept_session_that_the_server_ended_is_replaced(shared: Enrolled) -> N
             own.rows("SELECT 1")
     with kept.use(30) as own:
         assert own.rows("SELECT 1") == [(1,)]
+    kept.close()
+
+
+def test_a_kept_session_is_given_back_while_nobody_uses_it(shared: Enrolled) -> None:
+    kept = KeptSession(shared.endpoint, shared.controller, purpose="t", rest_seconds=0.05)
+    with kept.use(30) as own:
+        first = pid(own)
+    present = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+    wait_until(lambda: shared.execute(present, first) == [(0,)], what="the end of a session at rest")
+    with kept.use(30) as own:
+        assert pid(own) != first
+        with pytest.raises(ServerError):
+            own.rows("SELECT 1 / 0")
+    with kept.use(30) as own:
+        second = pid(own)
+    wait_until(lambda: shared.execute(present, second) == [(0,)], what="the end of the second")
     kept.close()
