@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -114,20 +115,21 @@ class Promotion:
         """Run one promotion from where it stands to ACTIVE; a failure is told with what may have changed."""
         steps = Steps(clock=self.clock, told=told)
         try:
-            return self._run(order, steps)
+            with ExitStack() as kept:
+                return self._run(order, steps, kept)
         except DponeError as error:
             if steps.requested is None:
                 return error.failure
             return self._unfinished(order, steps.requested, error.failure)
 
-    def _run(self, order: PromotionOrder, steps: Steps) -> PromotionReport:
+    def _run(self, order: PromotionOrder, steps: Steps, kept: ExitStack) -> PromotionReport:
         steps.step("verify", f"verify deployment {short(order.deployment_id)}")
         parent = settled(self.cache.verify(order.source, order.deployment_id))
         _require_environment(parent, order)
         self.coordinator.require_standing(parent)
         view = self.coordinator.view(order.environment)
         if _is_active(view, parent) and not order.plan_only:
-            return self._follow(order, parent, view, steps)
+            return self._follow(order, parent, view, steps, kept)
         _require_no_other_pending(view, parent)
         resumed = view.pending
         if resumed is None:
@@ -138,6 +140,7 @@ class Promotion:
             return self._plan(order, parent, admission, view, steps)
         steps.requested = None if resumed is None else resumed.occurrence_id
         steps.step("materialise", "materialise into the cache")
+        self._keep(kept)
         parent = settled(self.cache.materialise(parent))
         if resumed is None:
             admission = self._admit(parent, steps)
@@ -145,6 +148,12 @@ class Promotion:
             resumed = self.coordinator.request(admission, view.holder.occurrence_id if view.holder else None)
             steps.requested = resumed.occurrence_id
         return self._complete(order, parent, resumed, steps)
+
+    def _keep(self, kept: ExitStack) -> None:
+        """From being materialised until it is current, nobody may collect the deployment as an old one."""
+        hindered = kept.enter_context(self.cache.promoting())
+        if hindered is not None:
+            raise DponeError(hindered)
 
     def _admit(self, parent: Parent, steps: Steps) -> Admission:
         steps.step("admit", "resolve connections, read identities, observe the targets")
@@ -203,12 +212,15 @@ class Promotion:
             raise DponeError(swapped)
         return None if named is None else named.occurrence_id
 
-    def _follow(self, order: PromotionOrder, parent: Parent, view: LedgerView, steps: Steps) -> PromotionReport:
+    def _follow(
+        self, order: PromotionOrder, parent: Parent, view: LedgerView, steps: Steps, kept: ExitStack
+    ) -> PromotionReport:
         """The deployment is ACTIVE already: bring this machine's cache up to it, if it lags or is broken."""
         active = view.holder
         if active is None:
             raise AssertionError("an ACTIVE occurrence holds its environment")
         steps.step("materialise", "materialise into the cache")
+        self._keep(kept)
         parent = settled(self.cache.materialise(parent))
         standing = self._standing(order.environment)
         ended = Ended.ALREADY_ACTIVE

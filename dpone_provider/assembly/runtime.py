@@ -16,6 +16,7 @@ from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.activation import CompositionActivationCoordinator
 from dpone_provider.application.attempt import AttemptReport, AttemptRunner, Workload
+from dpone_provider.application.collection import Collector, Judged
 from dpone_provider.application.drain import Drain
 from dpone_provider.application.front_door import FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger.calls import settled
@@ -163,6 +164,18 @@ class Runtime(Looking):
         deadline = Deadline.after(self.clock, drain_timeout)
         return coordinator.finalize_retirement(occurrence_id, deadline, self.told)
 
+    # the cache
+
+    def plan_collection(self, earlier: int) -> tuple[Judged, ...]:
+        """Judge each deployment of the environment in this machine's cache; nothing is changed."""
+        self.standing.require()
+        return self._collector().plan(self.settings.environment, earlier)
+
+    def collect(self, earlier: int) -> tuple[Judged, ...]:
+        """Remove the deployments of the environment that nobody needs from this machine's cache."""
+        self.standing.require()
+        return self._collector().collect(self.settings.environment, earlier)
+
     # looking and mending
 
     def end_stopped_controllers(self) -> tuple[str, ...]:
@@ -225,6 +238,9 @@ class Runtime(Looking):
             told=self.told,
             control_database=self.control.database,
         )
+
+    def _collector(self) -> Collector:
+        return Collector(cache=self.cache, ledger=self.ledger, clock=self.clock, seconds=self.settings.times.ledger)
 
     def _unblocking(self) -> UnblockingLedger:
         return UnblockingLedger(ledger=self.ledger, told=self.told, patience=self.settings.times.patience)

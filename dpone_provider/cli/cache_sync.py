@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dpone_provider.application.promotion import PromotionOrder, PromotionPlan, PromotionReport
+from dpone_provider.cli.cache_collect import cache_collect
 from dpone_provider.cli.output import Output, format_option
 from dpone_provider.cli.reach import SECONDS, runtime
 from dpone_provider.documents.desired_state import DesiredStateV1
@@ -32,7 +33,10 @@ def _note(context: click.Context, parameter: click.Parameter, value: str | None)
 
 @click.group()
 def airflow() -> None:
-    """Promote deployments into the cache that Airflow loads its DAGs from."""
+    """Promote deployments into the cache that Airflow loads its DAGs from, and remove old ones."""
+
+
+airflow.add_command(cache_collect)
 
 
 @airflow.command("cache-sync")

@@ -227,3 +227,34 @@ def test_an_abandoned_promotion_whose_process_resumes(stage: Stage, step: str) -
     assert place.states() == before
     assert before[-1] == "RETIRED"
     stage.finish(generation + 1)
+
+
+def test_old_deployments_are_collected_and_what_is_needed_stays(place: Place) -> None:
+    """The roll back that they are kept for works, and so does promoting one anew that was removed."""
+    place.source("orders")
+    made = [place.release(place.transfer("orders", timeout_seconds=seconds)) for seconds in (71, 72, 73)]
+    for deployment in made:
+        place.promote(deployment)
+    first, second, third = (deployment.deployment_id for deployment in made)
+    planned = dpone(place, "airflow", "cache-collect", "--plan", "--format", "json")
+    assert planned.code == 3, planned.everything
+    assert [one["deployment_id"] for one in planned.json["removed"]] == [first]
+    place.world.wires["authority"].down()
+    unanswered = dpone(place, "airflow", "cache-collect", "--format", "json")
+    place.world.up()
+    assert (unanswered.code, unanswered.json["state_change"]) == (12, "nothing changed"), unanswered.everything
+    done = dpone(place, "airflow", "cache-collect", "--format", "json")
+    assert done.code == 0, done.everything
+    assert done.json["removed"] == planned.json["removed"]
+    assert {one["deployment_id"]: one["why"] for one in done.json["kept"]} == {
+        third: "the pointer names it",
+        second: "in service before, as generation 2: kept for a roll back",
+    }
+    again = dpone(place, "airflow", "cache-collect", "--plan")
+    assert again.code == 0, again.everything
+    for deployment in (made[1], made[0]):
+        assert cache_sync(place, deployment).code == 0
+    assert dpone(place, "airflow", "cache-collect", "--earlier", "0").code == 0
+    with Paused(place, made[2], "drain"):
+        said = dpone(place, "airflow", "cache-collect", "--plan", "--earlier", "0", "--format", "json")
+    assert made[2].deployment_id in {one["deployment_id"] for one in said.json["kept"]}, said.everything

@@ -92,6 +92,28 @@ def test_a_time_out_that_is_no_time(tmp_path: Path, seconds: str) -> None:
         assert "--drain-timeout" in done.stderr
 
 
+@pytest.mark.parametrize("earlier", ["-1", "1001", "some", "nan", ""])
+def test_a_number_of_deployments_that_is_none(tmp_path: Path, earlier: str) -> None:
+    done = told(tmp_path, "airflow", "cache-collect", "--earlier", earlier)
+    assert done.exit_code == 2
+    assert "--earlier" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["../../x", "\udcff", "a\x00b", "x" * 5000, "*"])
+def test_no_cache_is_collected_for_a_name_that_no_environment_can_have(tmp_path: Path, name: str) -> None:
+    done = told(tmp_path, "airflow", "cache-collect", "--environment", name, "--format", "json")
+    assert refused(done) == "setting_invalid"
+
+
+@pytest.mark.parametrize("more", [(), ("--plan",)])
+def test_nothing_is_collected_while_the_authority_does_not_answer(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Nor is a cache made that was not there."""
+    done = told(tmp_path, "airflow", "cache-collect", "--format", "json", *more)
+    said = json.loads(done.stdout)
+    assert (done.exit_code, said["reason"], said["state_change"]) == (12, "authority_unreachable", "nothing changed")
+    assert not (tmp_path / "cache").exists()
+
+
 def program(*arguments: str, cwd: Path, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     """Run the program itself."""
     command = [sys.executable, "-m", "dpone_provider.cli", *arguments]

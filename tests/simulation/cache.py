@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -109,15 +110,22 @@ class SimulatedCache:
 
         return self._ask("entries", effect)
 
-    def collect(self, keep: Collection[tuple[str, Digest]]) -> tuple[CacheEntry, ...] | Busy | Refused:
-        """Remove what is neither current nor kept."""
+    @contextmanager
+    def promoting(self) -> Iterator[None]:
+        """Keep nobody out: here promotions and collections do not overlap."""
+        yield
+
+    def collect(
+        self, old: Callable[[tuple[CacheEntry, ...]], Collection[CacheEntry]]
+    ) -> tuple[CacheEntry, ...] | Busy | Refused:
+        """Remove what is old by the caller's word and not current."""
         entries = self.entries()
         if isinstance(entries, Refused):
             return entries
-        old = [one for one in entries if not one.current and (one.environment, one.deployment_id) not in keep]
-        for one in old:
+        gone = tuple(one for one in old(entries) if not one.current)
+        for one in gone:
             del self.held[one.environment, one.deployment_id]
-        return tuple(old)
+        return gone
 
     def _ask(self, name: str, effect: Callable[[], T]) -> T | Refused:
         return self.wire.send(

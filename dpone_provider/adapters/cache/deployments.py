@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +13,7 @@ from typing import TypeVar
 from dpone_provider.adapters.cache.durable import LEFTOVER, make_directory, remove_tree, sync_directory, write_file
 from dpone_provider.adapters.cache.entry import read_entry
 from dpone_provider.adapters.cache.layout import Layout, id_of_name
-from dpone_provider.adapters.cache.lock import writer_lock
+from dpone_provider.adapters.cache.lock import promoting_lock, writer_lock
 from dpone_provider.adapters.cache.pointer import read_pointer, swap
 from dpone_provider.application.build import require_whole, verified_parent
 from dpone_provider.application.listing import Files
@@ -90,26 +90,43 @@ class FileDeploymentCache:
         refused = self._layout.check()
         return refused if refused is not None else refusing(lambda: tuple(self._entries()))
 
-    def collect(self, keep: Collection[tuple[str, Digest]]) -> tuple[CacheEntry, ...] | Busy | Refused:
-        """Remove what is neither current nor kept."""
+    @contextmanager
+    def promoting(self) -> Iterator[Busy | Refused | None]:
+        """Keep out whoever collects."""
+        with ExitStack() as held:
+            yield _answered(lambda: held.enter_context(self._promoting(alone=False)), self._layout.root)
+
+    def collect(
+        self, old: Callable[[tuple[CacheEntry, ...]], Collection[CacheEntry]]
+    ) -> tuple[CacheEntry, ...] | Busy | Refused:
+        """Remove what is old by the caller's word and not current."""
 
         def work() -> tuple[CacheEntry, ...]:
-            kept = set(keep)
-            old = [
-                each
-                for each in self._entries()
-                if not each.current and (each.environment, each.deployment_id) not in kept
-            ]
-            for each in old:
-                directory = self._layout.deployment(each.environment, each.deployment_id)
-                # Renamed first, so that no reader ever sees a part of it.
-                gone = directory.with_name(f"{LEFTOVER}{os.getpid()}-{directory.name}")
-                directory.rename(gone)
-                self._reached("collect: renamed away")
-                remove_tree(gone)
-            return tuple(old)
+            entries = tuple(self._entries())
+            chosen = {(one.environment, one.deployment_id) for one in old(entries)}
+            gone = [one for one in entries if not one.current and (one.environment, one.deployment_id) in chosen]
+            for one in gone:
+                self._remove(self._layout.deployment(one.environment, one.deployment_id))
+            return tuple(gone)
 
-        return self._written(work)
+        with ExitStack() as held:
+            # Waited for without the writers' lock, which the promotion that is waited for will need.
+            hindered = _answered(lambda: held.enter_context(self._promoting(alone=True)), self._layout.root)
+            return self._written(work) if hindered is None else hindered
+
+    def _remove(self, directory: Path) -> None:
+        # Renamed first, durably, so that no reader ever sees a part of it, after a lost power supply neither.
+        gone = directory.with_name(f"{LEFTOVER}{os.getpid()}-{directory.name}")
+        directory.rename(gone)
+        sync_directory(directory.parent)
+        self._reached("collect: renamed away")
+        remove_tree(gone)
+
+    @contextmanager
+    def _promoting(self, *, alone: bool) -> Iterator[None]:
+        self._make()
+        with promoting_lock(self._layout.promoting_file, self._lock_seconds, alone=alone):
+            yield
 
     def _materialise(self, parent: Parent) -> Parent:
         final = self._layout.deployment(parent.environment, parent.deployment_id)
@@ -149,31 +166,20 @@ class FileDeploymentCache:
 
     def _written(self, work: Callable[[], Result]) -> Result | Busy | Refused:
         """Run a change under the lock, in a cache of our layout, after what crashes left was removed."""
-        try:
-            with self._writing():
-                return work()
-        except DponeError as error:
-            if isinstance(error.failure, Busy | Refused):
-                return error.failure
-            raise
-        except OSError as error:
-            return refuse(
-                "cache_not_writable",
-                str(error.filename or self._layout.root),
-                found=error.strerror or type(error).__name__,
-                allowed="a cache directory that we may write, on a disk with room",
-                next_command="correct who may write it, or make room; then run the same command again",
-            )
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+        def locked() -> Result:
+            self._make()
+            with writer_lock(self._layout.lock_file, self._lock_seconds):
+                self._remove_leftovers()
+                return work()
+
+        return _answered(locked, self._layout.root)
+
+    def _make(self) -> None:
         refused = self._layout.check()
         if refused is not None:
             raise DponeError(refused)
         self._layout.create()
-        with writer_lock(self._layout.lock_file, self._lock_seconds):
-            self._remove_leftovers()
-            yield
 
     def _remove_leftovers(self) -> None:
         """Remove what a writer that died left: only the holder of the lock may, and nobody else makes such names."""
@@ -184,6 +190,24 @@ class FileDeploymentCache:
                 remove_tree(left)
             else:
                 left.unlink()
+
+
+def _answered(work: Callable[[], Result], root: Path) -> Result | Busy | Refused:
+    """Run a change; a lock that others keep and a disk that refuses are answers."""
+    try:
+        return work()
+    except DponeError as error:
+        if isinstance(error.failure, Busy | Refused):
+            return error.failure
+        raise
+    except OSError as error:
+        return refuse(
+            "cache_not_writable",
+            str(error.filename or root),
+            found=error.strerror or type(error).__name__,
+            allowed="a cache directory that we may write, on a disk with room",
+            next_command="correct who may write it, or make room; then run the same command again",
+        )
 
 
 def _content(source: Path) -> Files:

@@ -32,6 +32,11 @@ class Layout:
         return self.root / ".lock"
 
     @property
+    def promoting_file(self) -> Path:
+        """What promotions share a lock of, and who collects has alone."""
+        return self.root / ".promoting"
+
+    @property
     def journal(self) -> Path:
         """One line per change of a pointer."""
         return self.root / "journal.jsonl"

@@ -1,4 +1,4 @@
-"""One writer at a time: an exclusive flock that dies with its process, waited for within bounds."""
+"""One writer at a time, and no promotion during a collection: flocks that die with their process."""
 
 from __future__ import annotations
 
@@ -17,6 +17,30 @@ _MAX_HOLDER: Final = 100
 
 
 @contextmanager
+def promoting_lock(file: Path, seconds: float, *, alone: bool) -> Iterator[None]:
+    """Hold the lock within the block: with any number of others, or ``alone``.
+
+    Raises:
+        DponeError: Busy ``cache_in_use`` after ``seconds``.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if not _locked_within(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, seconds):
+            raise DponeError(
+                busy(
+                    "cache_in_use",
+                    str(file.parent),
+                    holder="a promotion" if alone else "a collection",
+                    allowed=f"no promotion while old deployments are removed; waited {seconds:g} s",
+                    next_command="wait for it to end, then run the same command again",
+                )
+            )
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def writer_lock(file: Path, seconds: float) -> Iterator[None]:
     """Hold the lock within the block. Readers never take it.
 
@@ -27,7 +51,8 @@ def writer_lock(file: Path, seconds: float) -> Iterator[None]:
     """
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _wait(descriptor, file, seconds)
+        if not _locked_within(descriptor, fcntl.LOCK_EX, seconds):
+            raise _busy(descriptor, file, seconds)
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
         yield
@@ -35,17 +60,17 @@ def writer_lock(file: Path, seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _wait(descriptor: int, file: Path, seconds: float) -> None:
+def _locked_within(descriptor: int, kind: int, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= until:
-                raise _busy(descriptor, file, seconds) from None
+                return False
             time.sleep(_POLL_SECONDS)
         else:
-            return
+            return True
 
 
 def _busy(descriptor: int, file: Path, seconds: float) -> DponeError:

@@ -5,7 +5,8 @@ The cache gives no right to run anything: the ledger does. It is a projection th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -64,7 +65,19 @@ class DeploymentCache(Protocol):
     def entries(self) -> tuple[CacheEntry, ...] | Refused:
         """Return every materialised deployment, by environment and id."""
 
-    def collect(self, keep: Collection[tuple[str, Digest]]) -> tuple[CacheEntry, ...] | Busy | Refused:
-        """Remove every deployment that is neither current nor in ``keep`` (environment, id), and what crashes left.
+    def promoting(self) -> AbstractContextManager[Busy | Refused | None]:
+        """Keep everything that the cache holds while the block runs: nothing is collected. Any number at a time.
 
-        Returns what was removed."""
+        Given is why that cannot be had, or None. A process that dies lets go of it.
+        """
+
+    def collect(
+        self, old: Callable[[tuple[CacheEntry, ...]], Collection[CacheEntry]]
+    ) -> tuple[CacheEntry, ...] | Busy | Refused:
+        """Remove what ``old`` chooses of all entries, never a current one, and what crashes left; return what it was.
+
+        Nobody promotes and nothing is materialised between the listing and the end. Busy: somebody promotes.
+
+        Raises:
+            DponeError: what ``old`` raises; nothing was removed.
+        """

@@ -53,7 +53,7 @@ def main(point: str, root: Path, source: Path, deployment_id: Digest, steps: lis
                 assert standing is None or isinstance(standing, CurrentPointerV1), standing
                 assert cache.swap_pointer(standing, next_pointer(standing, deployment_id)) is None
             case "collect":
-                assert isinstance(cache.collect(()), tuple)
+                assert isinstance(cache.collect(lambda entries: entries), tuple)
 
 
 if __name__ == "__main__":

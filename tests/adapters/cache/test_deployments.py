@@ -20,7 +20,7 @@ from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.cache import CacheEntry
 from dpone_provider.documents.current_pointer import CurrentPointerV1
 from dpone_provider.domain.identity import Digest
-from dpone_provider.domain.outcomes import Busy, DponeError, Refused
+from dpone_provider.domain.outcomes import Busy, DponeError, Refused, unknown
 from tests.adapters.cache.crashing import ENVIRONMENT, next_pointer
 from tests.documents.compiled import released
 
@@ -295,7 +295,7 @@ def test_a_cache_of_another_layout_is_left_alone(
         cache.read(ENVIRONMENT, deployment_id),
         cache.pointer(ENVIRONMENT),
         cache.entries(),
-        cache.collect(()),
+        cache.collect(lambda entries: entries),
         cache.materialise(cache.verify(source, deployment_id)),  # type: ignore[arg-type]
     ):
         assert reason(found) == "cache_layout_unknown"
@@ -333,14 +333,62 @@ def test_old_entries_are_listed_and_collected(
     (only,) = entries(cache)
     assert only.current
     assert only.bytes == sum(len(data) for data in content(done.directory).values())
-    assert cache.collect(()) == ()
+    assert cache.collect(lambda entries: entries) == ()
     (root / "current" / f"{ENVIRONMENT}.json").unlink()
-    assert cache.collect({(ENVIRONMENT, deployment_id)}) == ()
-    gone = cache.collect(())
+    assert cache.collect(lambda _: ()) == ()
+    gone = cache.collect(lambda entries: entries)
     assert isinstance(gone, tuple)
     assert [each.deployment_id for each in gone] == [deployment_id]
     assert entries(cache) == ()
     assert not any((root / "deployments" / ENVIRONMENT).iterdir())
+
+
+def test_nobody_collects_while_somebody_promotes_and_the_other_way_round(
+    cache: FileDeploymentCache, source: Path, deployment_id: Digest, root: Path
+) -> None:
+    materialised(cache, source, deployment_id)
+    another = FileDeploymentCache(root, 0.05)
+    with cache.promoting() as hindered, another.promoting() as also:
+        assert (hindered, also) == (None, None)
+        busy = another.collect(lambda entries: entries)
+        assert isinstance(busy, Busy)
+        assert (busy.problem.reason, busy.holder) == ("cache_in_use", "a promotion")
+        point(another, deployment_id)
+
+    def old(entries: tuple[CacheEntry, ...]) -> tuple[CacheEntry, ...]:
+        with another.promoting() as hindered:
+            assert isinstance(hindered, Busy)
+        return entries
+
+    (root / "current" / f"{ENVIRONMENT}.json").unlink()
+    gone = cache.collect(old)
+    assert isinstance(gone, tuple)
+    assert len(gone) == 1
+    with another.promoting() as hindered:
+        assert hindered is None
+
+
+def test_whoever_cannot_say_what_is_old_has_nothing_removed(
+    cache: FileDeploymentCache, source: Path, deployment_id: Digest
+) -> None:
+    materialised(cache, source, deployment_id)
+
+    def old(entries: tuple[CacheEntry, ...]) -> tuple[CacheEntry, ...]:
+        raise DponeError(unknown("unreadable", "ledger", found="silence", allowed="an answer", next_command="again"))
+
+    with pytest.raises(DponeError):
+        cache.collect(old)
+    assert len(entries(cache)) == 1
+    materialised(cache, source, deployment_id)
+
+
+def test_a_cache_of_another_layout_is_not_held(cache: FileDeploymentCache, root: Path) -> None:
+    root.mkdir()
+    (root / "layout.json").write_text('{"layout":"dpone-cache","version":2}')
+    with cache.promoting() as hindered:
+        assert reason(hindered) == "cache_layout_unknown"
+    assert reason(cache.collect(lambda entries: entries)) == "cache_layout_unknown"
+    assert [each.name for each in root.iterdir()] == ["layout.json"]
 
 
 def entries(cache: FileDeploymentCache) -> tuple[CacheEntry, ...]:
