@@ -156,7 +156,8 @@ def _attempt(
         attempt_id=AttemptId(row.attempt_id),
         binding=binding,
         environment=row.environment,
-        services=tuple(services),
+        # SQL Server has an order of its own for uniqueidentifier.
+        services=tuple(sorted(services)),
         writes=tuple(writes),
         reads=tuple(reads),
         state=AttemptState(row.state),

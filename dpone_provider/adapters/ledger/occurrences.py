@@ -135,7 +135,8 @@ class OccurrenceRows:
             cell=row.cell,
             pack_digest=Digest(row.pack_digest),
             plan_digest=Digest(row.plan_digest),
-            services=tuple(ServiceId(part.service_id) for part in services),
+            # SQL Server has an order of its own for uniqueidentifier.
+            services=tuple(sorted(ServiceId(part.service_id) for part in services)),
             writes=tuple(SlotId(part.slot_id) for part in slots if part.effect == "writes"),
             reads=tuple(SlotId(part.slot_id) for part in slots if part.effect == "reads"),
         )

@@ -21,7 +21,7 @@ import pytest
 from dpone_provider.adapters.ledger.mssql import MssqlDialect
 from dpone_provider.adapters.ledger.sql_ledger import SqlLedger
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
-from dpone_provider.adapters.mssql.lending import MssqlLender
+from dpone_provider.adapters.mssql.lending import LentConnection, MssqlLender
 from dpone_provider.adapters.mssql.session import open_raw
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.installation.rendering import fill_in
@@ -40,7 +40,11 @@ LACKS = (
     (re.compile(r"DECLARE @wrong nvarchar\(1000\) = .*?(?=BEGIN TRANSACTION;)", re.DOTALL), ""),
     # No CREATE OR ALTER: the database is new each time.
     (re.compile(r"CREATE OR ALTER"), "CREATE"),
-    (re.compile(r"GRANT VIEW DEFINITION [^;]+;"), ""),
+    # Neither VIEW DEFINITION nor columns in a GRANT: there the administrator moves the ledger.
+    (re.compile(r"^GRANT [^;]+;", re.MULTILINE), ""),
+    (re.compile(r"(CREATE ROLE \w+) AUTHORIZATION dbo"), r"\1"),
+    # CONVERT of bytes to hex digits fails inside a CHECK.
+    (re.compile(r"\w+ = 'sha256:' \+ LOWER\(CONVERT\(char\(64\), HASHBYTES\('SHA2_256', \w+\), 2\)\)"), "1 = 1"),
     # No sys.database_recovery_status, no CHAR(0) in a text, no rows in sys.sequences.
     (
         re.compile(r"RETURN \(SELECT CONVERT\(varchar\(100\), SERVERPROPERTY.*?DB_ID\(\)\);", re.DOTALL),
@@ -61,6 +65,44 @@ CREATE OR REPLACE FUNCTION sys.current_transaction_id() RETURNS bigint LANGUAGE 
 """
 
 
+SAID_OTHERWISE = {"COMMIT TRANSACTION WITH (DELAYED_DURABILITY = OFF)": "COMMIT TRANSACTION"}
+"""What Babelfish 4.4 does not take of the ledger's own batches."""
+
+
+class Rewording(MssqlLender):
+    """Lends connections whose statements are said as Babelfish takes them."""
+
+    def lend(self, purpose: str, seconds: float) -> LentConnection:
+        """Open one."""
+        lent = super().lend(purpose, seconds)
+        return RewordingConnection(lent.raw, lent._sockets, lent.session)
+
+
+class RewordingConnection(LentConnection):
+    """A connection whose cursors reword."""
+
+    def cursor(self) -> Any:
+        """Return one."""
+        return RewordingCursor(super().cursor())
+
+
+class RewordingCursor:
+    """A cursor of pyodbc's that rewords what it is told."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def execute(self, text: str, *values: object) -> object:
+        """Reword, and run."""
+        for said, otherwise in SAID_OTHERWISE.items():
+            text = text.replace(said, otherwise)
+        return self._cursor.execute(text, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the cursor in everything else."""
+        return getattr(self._cursor, name)
+
+
 @dataclass(frozen=True)
 class GivenControl:
     """One control database, and who moves the ledger in it."""
@@ -76,13 +118,15 @@ class GivenControl:
 
     def ledger(self) -> SqlLedger:
         """Return the adapter's ledger, as the controller."""
-        who = self.controller if self.found.is_sql_server else self.found.server.credential
-        return SqlLedger(MssqlDialect(MssqlLender(self.endpoint, who)), SystemClock())
+        if self.found.is_sql_server:
+            return SqlLedger(MssqlDialect(MssqlLender(self.endpoint, self.controller)), SystemClock())
+        return SqlLedger(MssqlDialect(Rewording(self.endpoint, self.found.server.credential)), SystemClock())
 
     def run(self, *texts: str, database: str | None = None) -> None:
         """Run batches as the administrator, each as it is: a module is the only thing in its batch."""
         at = replace(self.endpoint, database=database or self.name)
         raw, sockets = open_raw(at, self.found.server.credential, "dpone test", 60)
+        raw.timeout = 0  # an installation takes its time
         try:
             for text in texts:
                 cursor = raw.cursor()
