@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dpone_provider.adapters.ledger.sql_ledger import SqlLedger
-from tests.adapters.ledger.given_control import GivenControl, installed
+from tests.adapters.ledger.given_control import GivenControl, given_control
 from tests.conformance.ledger_suite import LedgerSuite
 
 
 @pytest.fixture(scope="module")
 def control() -> Iterator[GivenControl]:
     """Hold one control database."""
-    with installed() as control:
+    with given_control() as control:
         yield control
 
 
