@@ -15,7 +15,7 @@ from functools import partial
 from dpone_provider.application.evidence import canonical_text, proof_document, sessions_observed
 from dpone_provider.application.front_door import AttemptRecord, FrontDoor
 from dpone_provider.application.ledger import readmission as scripts
-from dpone_provider.application.ledger.calls import require, settled
+from dpone_provider.application.ledger.calls import may_have_changed, require, settled
 from dpone_provider.application.ledger.readmission import Seen, Settled
 from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.gate import LoginGate
@@ -98,6 +98,12 @@ class Readmitter:
         self._require_taken_over(standing, take_over)
         run = self._begin(standing, reason, buried)
         told(f"{run.opened} is open: nobody else is let in")
+        try:
+            return self._go_through(run, told)
+        except DponeError as error:
+            raise DponeError(may_have_changed(error.failure, f"{run.opened} is open")) from error
+
+    def _go_through(self, run: _Run, told: Told) -> Readmitted:
         self._close_strays(run, told)
         self._give_up_running(run, told)
         settled_ = self._settle(run, told)

@@ -14,7 +14,7 @@ from dpone_provider.application.front_door import FrontDoor
 from dpone_provider.application.ledger import burial as burials
 from dpone_provider.application.ledger import readmission as scripts
 from dpone_provider.application.ledger import sealing
-from dpone_provider.application.ledger.calls import require
+from dpone_provider.application.ledger.calls import may_have_changed, require
 from dpone_provider.application.ledger.readmission import Settled
 from dpone_provider.application.ledger.sealing import Verdict
 from dpone_provider.application.ports.ledger import Ledger
@@ -71,7 +71,12 @@ class Forgetter:
         )
         seconds = Deadline.after(self.clock, self.seconds)
         opened = require(self.ledger, "forgetting begin", lambda tx: scripts.begin(tx, wanted, authority.mark), seconds)
+        try:
+            return self._forget(opened, seconds)
+        except DponeError as error:
+            raise DponeError(may_have_changed(error.failure, f"{opened} is open")) from error
 
+    def _forget(self, opened: Readmission, seconds: Deadline) -> Forgotten:
         def evidence(attempt: Attempt, names: tuple[str, ...], outcome: AttemptState) -> bytes:
             return judged(opened, attempt, names, outcome, self.clock)
 
@@ -116,7 +121,10 @@ class Undertaker:
         evidence = partial(self._evidence, burial)
         running = require(self.ledger, "bury", lambda tx: burials.bury(tx, burial, evidence), deadline)
         told(f"service {service_id} is buried")
-        return Buried(burial=burial, attempts=tuple(self._seal(one, burial, deadline) for one in running))
+        try:
+            return Buried(burial=burial, attempts=tuple(self._seal(one, burial, deadline) for one in running))
+        except DponeError as error:
+            raise DponeError(may_have_changed(error.failure, f"service {service_id} is buried")) from error
 
     def _seal(self, attempt: Attempt, burial: Burial, deadline: Deadline) -> Attempt:
         """RUNNING → COMMIT_UNKNOWN: what it wrote elsewhere is closed as ever, what it wrote there nobody can read."""

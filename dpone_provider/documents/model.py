@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -33,10 +34,16 @@ class Document(Part):
 
     schema_id: str = Field(alias="schema")
 
-    @property
+    @cached_property
     def digest(self) -> identity.Digest:
-        """The digest over the canonical form."""
+        """The digest over the canonical form. Made once: a document never changes."""
         return identity.digest_of(self.canonical_bytes())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, with other values where ``update`` gives them; its digest is its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("digest", None)
+        return copied
 
 
 class RelationText(Part):

@@ -170,23 +170,29 @@ class AttemptBinding:
     @property
     def attempt_id(self) -> AttemptId:
         """The id: a digest over every field."""
-        tried = self.airflow
-        return AttemptId(
-            hex_id(
-                "attempt",
-                self.occurrence_id,
-                self.constituent,
-                self.workload_id,
-                self.pack_digest,
-                self.plan_digest,
-                tried.dag_id,
-                tried.run_id,
-                tried.task_id,
-                str(tried.map_index),
-                str(tried.try_number),
-                str(tried.task_instance_id),
-            )
+        return _attempt_id(self)
+
+
+@lru_cache(maxsize=1024)
+def _attempt_id(bound: AttemptBinding) -> AttemptId:
+    """Made once of each binding: every record of an attempt is compared with it."""
+    tried = bound.airflow
+    return AttemptId(
+        hex_id(
+            "attempt",
+            bound.occurrence_id,
+            bound.constituent,
+            bound.workload_id,
+            bound.pack_digest,
+            bound.plan_digest,
+            tried.dag_id,
+            tried.run_id,
+            tried.task_id,
+            str(tried.map_index),
+            str(tried.try_number),
+            str(tried.task_instance_id),
         )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ DURABLE = frozenset(
         *("cache.materialise", "cache.swap-pointer", "catalog.raise-mark"),
         *("gate.create", "gate.enable", "gate.disable", "gate.end-sessions", "gate.collect"),
         *("publisher.bind", "publisher.create-staged", "publisher.dispatch", "publisher.discard-staged"),
+        *("witness.drop-staged", "witness.obey"),
         *("child.start", "child.answer", "staging.write", "staging.finish", "target.replace", "target.commit"),
     }
 )

@@ -16,12 +16,12 @@ from dpone_provider.application.recovery import RecoveredAttempt
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.secret import Secret
-from tests.crash.stage import STRUCK, Stage
+from tests.crash import went_back
+from tests.crash.stage import STRUCK, Act, Stage
 from tests.simulation.deployments import Work
 from tests.simulation.wire import Fault
 from tests.simulation.world import DAILY, FLIGHTS, MARTS, PLANES
 
-Act = Callable[[], object]
 Way = Callable[[Stage], None]
 
 
@@ -281,6 +281,24 @@ SCENES = (
     Scene(name="reconcile", what="attempt reconcile, by the receipt", set=reconciling(FLIGHTS), ways=SETTLING),
     Scene(name="reconcile-published", what="attempt reconcile, by the UUID", set=reconciling(DAILY), ways=SETTLING),
     Scene(name="judge", what="attempt reconcile --as failed", set=judging, ways=SETTLING),
+    Scene(
+        name="readmit",
+        what="control readmit: it forgot a promotion, and what ran under it",
+        set=went_back.gone_back,
+        ways={"readmit again": went_back.readmitted_again},
+    ),
+    Scene(
+        name="forget",
+        what="control forget, on a copy",
+        set=went_back.copied,
+        ways={"forget again": went_back.forgotten_again},
+    ),
+    Scene(
+        name="bury",
+        what="control bury: attempts write the lost service and another",
+        set=went_back.lost_for_good,
+        ways={"bury again": went_back.buried_again},
+    ),
 )
 
 

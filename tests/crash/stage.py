@@ -18,12 +18,15 @@ from dpone_provider.domain.occurrence import FINAL, Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import DponeError, Failure, Refused, StateChange, Unknown, type_of_failure
 from tests.crash.naming import Names
 from tests.simulation.actors import Crash
+from tests.simulation.authority import Backup
 from tests.simulation.deployments import STAGING, Work
 from tests.simulation.invariants import Watch, demand, truth
 from tests.simulation.ledger_rows import Rows
 from tests.simulation.wire import Call, Fault
 from tests.simulation.world import DAILY, FLIGHTS, MARTS, PLANES, ROWS, World
 
+Act = Callable[[], object]
+"""What a struck process does."""
 STRUCK = "struck"
 """The actor that a fault meets."""
 ALIASES = {"serving": "analytics"}
@@ -68,6 +71,10 @@ class Stage:
     """What the struck process came to; None if it ended by a crash."""
     tried: AttemptBinding = field(init=False)
     work: Work = FLIGHTS
+    original: Backup | None = None
+    """What a copy of the ledger was made of."""
+    touched: object = None
+    """What stood on the targets when it was."""
     tries: int = 1
     """How many tries of the run there were when the struck process had ended."""
     _names: int = 0
@@ -77,6 +84,18 @@ class Stage:
         self.watch = Watch(self.world)
         self.world.wire.after.append(self.watch.look)
         self.last = self.world.parent()
+
+    def watch_anew(self) -> None:
+        """Go on watching from a ledger that does not come from the one before."""
+        before = self.watch
+        self.world.wire.after.remove(before.look)
+        self.watch = Watch(
+            self.world,
+            receipts=frozenset(self.world.warehouse.receipts),
+            published=before.published,
+            executors=before.executors,
+        )
+        self.world.wire.after.append(self.watch.look)
 
     def strike(self, strike: Strike, act: Callable[[], object]) -> None:
         """Do ``act`` as the struck process; Airflow then sees that it is gone."""
@@ -132,9 +151,11 @@ class Stage:
         """Return the binding of a try of the scene's workload."""
         return self.world.binding(self.active(), work or self.work, run=run, try_number=try_number)
 
-    def left_behind(self, call: str, fault: Fault = Fault.CRASH, work: Work | None = None) -> AttemptBinding:
+    def left_behind(
+        self, call: str, fault: Fault = Fault.CRASH, *, work: Work | None = None, run: str = "the run"
+    ) -> AttemptBinding:
         """Return an attempt whose process ended at this call."""
-        binding = self.binding(work=work)
+        binding = self.binding(run, work=work)
         hook = self.world.strike(call, fault, actor="dead")
         with pytest.raises(Crash):
             self.world.run(binding, actor="dead")
@@ -215,7 +236,7 @@ class Stage:
         rows = self.world.ledger.rows
         live = [one for one in rows.attempts.values() if one.state in LIVE]
         demand("rest", not live, live)
-        for server in self.world.servers.values():
+        for server in (one for one in self.world.servers.values() if one.service_id not in rows.burials):
             demand("rest", not server.logins, "logins left:", sorted(server.logins))
             demand("rest", not server.sessions, "sessions left:", server.sessions)
             staged = [str(one) for one in server.tables if one.schema == STAGING or one.name.startswith("dpone_")]

@@ -58,17 +58,8 @@ class Actor:
     wakes_at: float | None = None
     result: object = None
     error: BaseException | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Tell whether nothing of it runs any more."""
-        return bool(self.thread.dead)
-
-    def ready(self, now: float) -> bool:
-        """Tell whether one that has not ended can go on."""
-        if self.waits_for is None:
-            return True
-        return (self.wakes_at is not None and self.wakes_at <= now) or self.waits_for()
+    ended: bool = False
+    """Whether nothing of it runs any more."""
 
 
 @dataclass(slots=True)
@@ -81,7 +72,7 @@ class Actors:
     dead: set[str] = field(default_factory=set)
     _hub: greenlet.greenlet = field(default_factory=greenlet.getcurrent)
     _living: list[Actor] = field(default_factory=list)
-    """Those of ``known`` that may not have ended, in their order."""
+    """Those of ``known`` that have not ended, in their order."""
     _running: Actor | None = None
 
     @property
@@ -109,6 +100,8 @@ class Actors:
                 actor.error = error
             except Exception as error:  # noqa: BLE001 - whatever a process ends with is its own end, never the test's
                 actor.error = error
+            finally:
+                self._ended(actor)
 
         actor = Actor(name, greenlet.greenlet(run, parent=self._hub))
         self.known.append(actor)
@@ -135,9 +128,13 @@ class Actors:
             self._hub.switch()
             own.waits_for = own.wakes_at = None
 
+    def wait_until(self, at: float) -> None:
+        """Return when that time has come."""
+        self.wait_for(_never, at)
+
     def run_all(self) -> None:
         """Let everybody run to the end."""
-        self._drive(lambda: not self._still_living(), None)
+        self._drive(lambda: not self._living, None)
 
     def end(self, actor: Actor) -> None:
         """Kill an actor: it runs nothing but the closing of what it holds open."""
@@ -149,18 +146,26 @@ class Actors:
                 actor.thread.throw(greenlet.GreenletExit)
             finally:
                 self._running = running
+            if not actor.ended:
+                # It had not begun: nothing of it ran, and nothing will.
+                self._ended(actor)
 
-    def _still_living(self) -> list[Actor]:
-        if any(actor.ended for actor in self._living):
-            self._living = [actor for actor in self._living if not actor.ended]
-        return self._living
+    def _ended(self, actor: Actor) -> None:
+        actor.ended = True
+        self._living = [one for one in self._living if one is not actor]
 
     def _drive(self, condition: Callable[[], bool], until: float | None) -> None:
         while not condition():
             if until is not None and until <= self.now:
                 return
-            living = self._still_living()
-            ready = [actor for actor in living if actor.ready(self.now)]
+            living, now = self._living, self.now
+            ready = [
+                actor
+                for actor in living
+                if actor.waits_for is None
+                or (actor.wakes_at is not None and actor.wakes_at <= now)
+                or actor.waits_for()
+            ]
             if ready:
                 self._running = self.policy.choose(ready)
                 self._running.thread.switch()
@@ -172,3 +177,7 @@ class Actors:
             if not times:
                 raise Stuck(f"nobody can go on: {', '.join(one.name for one in living)}")
             self.now = max(self.now, min(times))
+
+
+def _never() -> bool:
+    return False

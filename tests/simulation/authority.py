@@ -24,10 +24,12 @@ class Backup:
     world: World
     rows: Rows = field(init=False)
     last: int = field(init=False)
+    incarnation: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Take it."""
-        self.rows, self.last = self.world.ledger.rows.copy(), self.world.ledger.numbers.last
+        ledger = self.world.ledger
+        self.rows, self.last, self.incarnation = ledger.rows.copy(), ledger.numbers.last, ledger.says.incarnation
 
     def restore(self, *, into: str | None = None) -> None:
         """Put it back, in another incarnation if one is given; the servers have seen what they have seen."""

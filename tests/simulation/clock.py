@@ -29,8 +29,8 @@ class SimulatedClock:
 
     def wait(self, seconds: float) -> None:
         """Let time pass: the others move meanwhile."""
-        until = self.actors.now + seconds
-        self.actors.wait_for(lambda: self.actors.now >= until, until)
+        if seconds > 0:
+            self.actors.wait_until(self.actors.now + seconds)
 
 
 @dataclass(frozen=True, slots=True)

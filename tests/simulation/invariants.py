@@ -1,21 +1,24 @@
 """The protocol's invariants, looked at after every step: in the ledger, on the servers, in the caches.
 
-Written from the protocol's text, not from the laws of the ledger: a law that were wrong would not hide here.
+Written from the protocol's text, not from the laws of the ledger: a law that were wrong would not hide here. What is
+demanded of tables that are the same objects as at the step before was demanded then, and still holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import PRINCIPAL_PREFIX, AttemptId, Relation, SlotId
+from dpone_provider.domain.identity import PRINCIPAL_PREFIX, AttemptId, OccurrenceId, Relation, ServiceId, SlotId
 from dpone_provider.domain.occurrence import FINAL, HOLDING, PENDING, Occurrence, OccurrenceState
 from dpone_provider.domain.publication import SETTLED, PublicationState, Verb
 from tests.simulation.ledger_rows import Rows
+from tests.simulation.server import StoredLogin
 from tests.simulation.world import World
 
 
@@ -38,13 +41,14 @@ class Watch:
     seen: set[int] = field(default_factory=set)
     steps: int = 0
     _gates_by_login: dict[tuple[str, str], Gate] = field(default_factory=dict)
-    _swaps: int = -1
+    _swaps: list[int] = field(default_factory=list)
+    _state: StateOf = field(default_factory=lambda: StateOf())
 
     def __post_init__(self) -> None:
         """Begin with what stands."""
         self.before = self.world.ledger.rows
-        self._gates_by_login = {(one.service_id, one.principal.name): one for one in self.before.gates.values()}
-        self.shown = dict(self._shown())
+        self._gates_by_login = _by_login(self.before)
+        self.shown = {name: table.identity for name, table in self.world.analytics.tables.items()}
 
     def look(self) -> None:
         """Look after a step.
@@ -57,27 +61,36 @@ class Watch:
         moved = rows is not self.before
         if moved:
             self._ledger(rows)
-            self.seen.add(state_of(rows))
-            self._gates_by_login = {(gate.service_id, gate.principal.name): gate for gate in rows.gates.values()}
+            self.seen.add(self._state(rows))
         self._servers(rows)
-        swaps = sum(len(cache.journal) for cache in self.world.caches)
+        swaps = [len(cache.journal) for cache in self.world.caches]
         if moved or swaps != self._swaps:
             self._caches(rows)
             self._swaps = swaps
         self.before = rows
 
     def _ledger(self, rows: Rows) -> None:
-        self._slots(rows)
-        self._occurrences(rows)
-        self._attempts(rows)
-        self._gates(rows)
+        before = self.before
+        attempts = rows.attempts is not before.attempts
+        occurrences = rows.occurrences is not before.occurrences
+        slots = rows.slots is not before.slots or rows.claims is not before.claims
+        if slots or occurrences or rows.receipts is not before.receipts:
+            self._slots(rows)
+        if slots or occurrences or rows.workloads is not before.workloads or rows.requests is not before.requests:
+            self._occurrences(rows)
+        if attempts:
+            self._attempts(rows)
+        if rows.gates is not before.gates:
+            self._gates(rows)
+            self._gates_by_login = _by_login(rows)
 
     def _slots(self, rows: Rows) -> None:
         for slot_id, slot in rows.slots.items():
             was = self.before.slots.get(slot_id)
             if was is not None:
                 gained = slot.owner_id is not None and slot.owner_id != was.owner_id
-                demand("I1", slot.epoch == was.epoch + gained, was, "→", slot)
+                grown = max(was.epoch, rows.epoch_floors.get(slot_id, 0)) + 1 if gained else was.epoch
+                demand("I1", slot.epoch == grown, was, "→", slot)
             if slot.owner_id is not None:
                 owner = rows.occurrences[slot.owner_id]
                 demand("I1", owner.state in HOLDING, slot, "owned by", owner)
@@ -86,13 +99,19 @@ class Watch:
         demand("I1", not claimed or max(claimed.values()) == 1, claimed)
 
     def _occurrences(self, rows: Rows) -> None:
+        wanted_by: dict[OccurrenceId, set[SlotId]] = {}
+        for work in rows.workloads.values():
+            wanted_by.setdefault(work.occurrence_id, set()).update(work.writes)
+        owned_by: dict[OccurrenceId | None, set[SlotId]] = {}
+        for slot_id, slot in rows.slots.items():
+            owned_by.setdefault(slot.owner_id, set()).add(slot_id)
+        claimed_by: dict[OccurrenceId, set[SlotId]] = {}
+        for slot_id, claim in rows.claims.items():
+            claimed_by.setdefault(claim.occurrence_id, set()).add(slot_id)
         for occurrence_id, one in rows.occurrences.items():
             was = self.before.occurrences.get(occurrence_id)
-            wanted = {
-                slot for work in rows.workloads.values() if work.occurrence_id == occurrence_id for slot in work.writes
-            }
-            owned = {slot.slot_id for slot in rows.slots.values() if slot.owner_id == occurrence_id}
-            claimed = {claim.slot_id for claim in rows.claims.values() if claim.occurrence_id == occurrence_id}
+            wanted = wanted_by.get(occurrence_id, set())
+            owned, claimed = owned_by.get(occurrence_id, set()), claimed_by.get(occurrence_id, set())
             demand("I2", owned == (wanted if one.state in HOLDING else set()), one, "owns", len(owned))
             requested = one.state is OccurrenceState.REQUESTED
             demand("I2", claimed == (wanted if requested else set()), one, "claims", len(claimed))
@@ -111,7 +130,8 @@ class Watch:
         live = [a for a in of if a.state in LIVE]
         if one.state in FINAL:
             demand("I2", not live, one, "with", live)
-        if one.state is OccurrenceState.RETIRING and was.state is OccurrenceState.ACTIVE:
+        readmitting = rows.readmissions.keys() - rows.readmissions_ended.keys()
+        if one.state is OccurrenceState.RETIRING and was.state is OccurrenceState.ACTIVE and not readmitting:
             unknown = [a for a in live if a.state is AttemptState.COMMIT_UNKNOWN]
             demand("I10", not unknown, one, "drained over", unknown)
 
@@ -175,19 +195,38 @@ class Watch:
 
     def _servers(self, rows: Rows) -> None:
         gates = self._gates_by_login
-        # What is buried is judged, not seen: nobody is left to look, and nobody believes it if it ever comes back.
-        for server in (one for one in self.world.servers.values() if one.service_id not in rows.burials):
+        for server in self.world.servers.values():
+            # What is buried is judged, not seen: nobody is left to look, and nobody believes it if it comes back.
+            if not (server.logins or server.sessions) or server.service_id in rows.burials:
+                continue
             for name, login in server.logins.items():
-                demand("I6", (server.service_id, name) in gates, "login", name, "without a journal row")
-                gate = gates[server.service_id, name]
-                if gate.state is GateState.CLOSED:
+                gate = gates.get((server.service_id, name))
+                if gate is None:
+                    self._stray(rows, server.service_id, login)
+                elif gate.state is GateState.CLOSED:
                     demand("I8", not login.enabled, gate, "can log in")
             for session in server.sessions:
-                gate = gates[server.service_id, session.login]
+                gate = gates.get((server.service_id, session.login))
+                if gate is None:
+                    demand("I8", self._went_back and (server.service_id, session.login) not in rows.strays, session)
+                    continue
                 demand("I8", gate.state is not GateState.CLOSED, session, "after", gate)
                 demand("I7", gate.delivered, session, "before delivery of", gate)
-        self._executors()
-        self._commits(rows)
+        if len(self.world.children.started) != len(self.executors):
+            self._executors()
+        if len(self.world.warehouse.receipts) != len(self.receipts):
+            self._receipts(rows)
+        self._exchanges(rows)
+
+    def _stray(self, rows: Rows, service_id: ServiceId, login: StoredLogin) -> None:
+        """A login that the ledger does not know is from a time that it forgot, until it was closed as that."""
+        closed = (service_id, login.name) in rows.strays
+        demand("I6", closed or self._went_back, "login", login.name, "without a journal row")
+        demand("I8", not (closed and login.enabled), "stray", login.name, "can log in")
+
+    @property
+    def _went_back(self) -> bool:
+        return self.world.ledger.went_back() is not None
 
     def _executors(self) -> None:
         for child in self.world.children.started[len(self.executors) :]:
@@ -195,10 +234,10 @@ class Watch:
             demand("I7", login not in self.executors, "a second executor of", login)
             self.executors.append(login)
 
-    def _commits(self, rows: Rows) -> None:
-        """I11: at the instant at which a publication became visible it was allowed to."""
+    def _receipts(self, rows: Rows) -> None:
+        """I11: at the instant at which a receipt became visible its publication was allowed to."""
         receipts = self.world.warehouse.receipts.keys()
-        for attempt_id in receipts - self.receipts if len(receipts) != len(self.receipts) else ():
+        for attempt_id in receipts - self.receipts:
             one = rows.attempts[attempt_id]
             demand("I11", one.state is AttemptState.RUNNING, "a receipt of", one)
             publication = rows.publications[attempt_id]
@@ -206,9 +245,13 @@ class Watch:
             slot = rows.slots[publication.slot_id]
             owned = (slot.owner_id, slot.epoch) == (one.binding.occurrence_id, publication.epoch)
             demand("I11", owned, "a receipt of", one, "on", slot)
-            self.receipts = frozenset(receipts)
-        for name, identity in self._shown():
-            if identity == self.shown.get(name) or identity is None:
+        self.receipts = frozenset(receipts)
+
+    def _exchanges(self, rows: Rows) -> None:
+        """I11: at the instant at which ClickHouse showed another table its publication was allowed to."""
+        for name, table in self.world.analytics.tables.items():
+            identity = table.identity
+            if name.schema != "serving" or identity == self.shown.get(name):
                 continue
             by_identity = [p for p in rows.publications.values() if p.staged_identity == identity]
             demand("I11", len(by_identity) == 1, name, "shows", identity)
@@ -222,16 +265,18 @@ class Watch:
     def _caches(self, rows: Rows) -> None:
         for cache in self.world.caches:
             for environment, pointer in cache.pointers.items():
-                named = rows.occurrences[pointer.occurrence_id]
-                early = named.state in (OccurrenceState.REQUESTED, OccurrenceState.WITHDRAWN)
+                named = rows.occurrences.get(pointer.occurrence_id)
+                # A ledger that forgot what a pointer names goes above its generation, once it is readmitted.
+                above = named is None and pointer.generation <= rows.generation_floors.get(environment, 0)
+                demand("I12", named is not None or above or self._went_back, "pointer at", pointer.occurrence_id)
+                early = named is not None and named.state in (OccurrenceState.REQUESTED, OccurrenceState.WITHDRAWN)
                 demand("I12", not early, "pointer at", named)
                 generations = [one.generation for one in cache.journal if one.environment == environment]
                 demand("I12", generations == sorted(set(generations)), generations)
 
-    def _shown(self) -> Iterator[tuple[Relation, str | None]]:
-        for relation, table in self.world.analytics.tables.items():
-            if relation.schema == "serving":
-                yield relation, table.identity
+
+def _by_login(rows: Rows) -> dict[tuple[str, str], Gate]:
+    return {(gate.service_id, gate.principal.name): gate for gate in rows.gates.values()}
 
 
 def demand(invariant: str, holds: bool, *found: object) -> None:
@@ -263,23 +308,31 @@ def truth(world: World, watch: Watch) -> None:
         demand("truth", visible == (one.state is AttemptState.SUCCEEDED), one, ": visible", visible, ",", publication)
 
 
-def state_of(rows: Rows) -> int:
-    """Return a number for the ledger's state: what stands where, without times, names or numbers."""
-    return hash(
-        (
-            tuple(sorted((o.environment, o.state, o.generation or 0) for o in rows.occurrences.values())),
-            tuple(sorted((str(s.relation), s.epoch, s.owner_id is None) for s in rows.slots.values())),
-            tuple(
-                sorted((a.binding.workload_id, a.binding.airflow.try_number, a.state) for a in rows.attempts.values())
-            ),
-            tuple(sorted((g.service_id, g.state, g.delivered, g.barred) for g in rows.gates.values())),
-            tuple(sorted((p.service_id, p.state) for p in rows.publications.values())),
-        )
-    )
+@dataclass(slots=True)
+class StateOf:
+    """Makes a number of a ledger's state: what stands where, without times, names or numbers."""
+
+    _known: dict[str, tuple[object, int]] = field(default_factory=dict)
+    """By table: the one that was counted last, and its number."""
+
+    def __call__(self, rows: Rows) -> int:
+        """Return the number; of tables that are the same as last time it is known."""
+        return hash(tuple(self._of(name, getattr(rows, name), state) for name, state in _STATES))
+
+    def _of(self, name: str, table: Mapping[object, Any], state: Callable[[Any], tuple[object, ...]]) -> int:
+        known = self._known.get(name)
+        if known is None or known[0] is not table:
+            known = self._known[name] = (table, hash(tuple(sorted(map(state, table.values())))))
+        return known[1]
 
 
-def _try_of(attempt: Attempt) -> tuple[str, int]:
-    return attempt.binding.workload_id, attempt.binding.airflow.try_number
+_STATES: tuple[tuple[str, Callable[[Any], tuple[object, ...]]], ...] = (
+    ("occurrences", lambda one: (one.environment, one.state, one.generation or 0)),
+    ("slots", lambda one: (one.relation.schema, one.relation.name, one.epoch, one.owner_id is None)),
+    ("attempts", lambda one: (one.binding.workload_id, one.binding.airflow.try_number, one.state)),
+    ("gates", lambda one: (one.service_id, one.state, one.delivered, one.barred)),
+    ("publications", lambda one: (one.service_id, one.state)),
+)
 
 
 def login_of(command: ChildCommand) -> str:

@@ -115,7 +115,9 @@ class SimulatedLedger:
 
     def went_back(self) -> Refused | None:
         """Return the refusal of an authority that shows by itself that it went back."""
-        standing = self._transaction().standing()
+        return self._went_back(self._transaction().standing())
+
+    def _went_back(self, standing: AuthorityStanding) -> Refused | None:
         if not standing.went_back:
             return None
         return refuse(
@@ -150,14 +152,13 @@ class SimulatedLedger:
         """Run ``script`` as who is let in when the authority went back."""
         if not self.reachable:
             return _unreachable(name)
-        back = self.went_back() if admits is Admits.NOBODY else None
-        if self.refusal is not None or back is not None:
-            return cast(Failure, self.refusal or back)
         before = self.rows
         transaction = self._transaction()
+        back = self._went_back(transaction.standing()) if admits is Admits.NOBODY else None
+        if self.refusal is not None or back is not None:
+            return cast(Failure, self.refusal or back)
         try:
-            with self.wire.in_one_step():
-                result = script(cast(LedgerTransaction, transaction))
+            result = self.wire.in_one_step(lambda: script(cast(LedgerTransaction, transaction)))
             if isinstance(result, type_of_failure):
                 return cast(Failure, result)
             for settle in transaction.at_commit:

@@ -44,7 +44,7 @@ class ReadmissionPart:
     numbers: Numbers
     says: ServerSays
 
-    def _write(self) -> None:
+    def _write(self, *tables: str) -> None:
         raise NotImplementedError
 
     def _newest_first(self, states: frozenset[AttemptState]) -> list[Attempt]:
@@ -69,8 +69,10 @@ class ReadmissionPart:
 
     def opened(self) -> Readmission | None:
         """Read the open one."""
-        newest = self.readmissions()[:1]
-        return next((one for one in newest if one.readmission_id not in self.rows.readmissions_ended), None)
+        if not self.rows.readmissions:
+            return None
+        newest = next(reversed(self.rows.readmissions.values()))
+        return None if newest.readmission_id in self.rows.readmissions_ended else newest
 
     def readmissions(self) -> tuple[Readmission, ...]:
         """Read all, newest first."""
@@ -78,7 +80,7 @@ class ReadmissionPart:
 
     def add_readmission(self, readmission: Readmission) -> None:
         """Insert one."""
-        self._write()
+        self._write("readmissions")
         own = self.rows.authority[0]
         as_observed = (
             readmission.incarnation == self.says.incarnation
@@ -92,7 +94,7 @@ class ReadmissionPart:
 
     def end_readmission(self, readmission: Readmission) -> None:
         """Insert its end."""
-        self._write()
+        self._write("readmissions_ended")
         opened = self._require_open(readmission.readmission_id)
         own = self.rows.authority[0]
         same = (own.authority_id, own.incarnation) == (opened.authority_id, opened.incarnation)
@@ -105,7 +107,7 @@ class ReadmissionPart:
 
     def move_authority(self, opened: Readmission) -> None:
         """Become what the readmission names."""
-        self._write()
+        self._write("authority")
         found = self._require_open(opened.readmission_id)
         self.rows.authority[0] = Authority(
             authority_id=found.authority_id,
@@ -125,7 +127,7 @@ class ReadmissionPart:
         generations: Sequence[tuple[str, int]],
     ) -> None:
         """Raise floors."""
-        self._write()
+        self._write("epoch_floors", "generation_floors")
         self._require_open(opened.readmission_id)
         for slot, epoch in epochs:
             self.rows.epoch_floors[slot] = max(epoch, self.rows.epoch_floors.get(slot, 0))
@@ -142,7 +144,7 @@ class ReadmissionPart:
 
     def add_spent(self, opened: Readmission, attempts: Collection[AttemptId]) -> None:
         """Insert ids."""
-        self._write()
+        self._write("spent")
         self._require_open(opened.readmission_id)
         self.rows.spent.update(dict.fromkeys(attempts, opened.readmission_id))
 
@@ -156,7 +158,7 @@ class ReadmissionPart:
 
     def add_stray(self, opened: Readmission, stray: StrayGate) -> None:
         """Insert one."""
-        self._write()
+        self._write("strays")
         self._require_open(opened.readmission_id)
         self.rows.strays.setdefault((stray.service_id, stray.name), stray)
 
@@ -166,7 +168,7 @@ class ReadmissionPart:
 
     def add_burial(self, burial: Burial) -> None:
         """Insert one."""
-        self._write()
+        self._write("burials")
         constraint(burial.service_id not in self.rows.burials, "burial_pkey")
         self.numbers.take()
         self.rows.burials[burial.service_id] = burial

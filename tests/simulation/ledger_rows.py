@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 from dpone_provider.application.ports.ledger import Authority, EnvironmentRow, NodeEvent, WorkloadRow
 from dpone_provider.application.ports.readmission import StrayGate
@@ -61,10 +62,17 @@ class Rows:
 
     def copy(self) -> Rows:
         """Return the same rows in tables of their own."""
-        return Rows(**{name: getattr(self, name).copy() for name in _TABLES})
+        return Rows(*(table.copy() for table in _tables(self)))
+
+    def branch(self) -> Rows:
+        """Return the same tables, to be gone on from: who writes one puts a copy of it in its place first.
+
+        So a table that is the same object in two states of a ledger has the same rows in both.
+        """
+        return Rows(*_tables(self))
 
 
-_TABLES = tuple(each.name for each in fields(Rows))
+_tables = attrgetter(*(each.name for each in fields(Rows)))
 
 
 class LawBroken(Exception):

@@ -31,7 +31,7 @@ STRONG = (Lock.UPDATE, Lock.EXCLUSIVE)
 
 @dataclass(slots=True)
 class SimulatedTransaction(ReadmissionPart):
-    """``LedgerTransaction`` on a copy that the first write makes.
+    """``LedgerTransaction``; the first write of a table makes a copy of it.
 
     ``held`` are the rows that open transactions of targets keep share-locked.
     """
@@ -43,6 +43,8 @@ class SimulatedTransaction(ReadmissionPart):
     """Laws, in the order in which the writes that set them off were made."""
     after_commit: list[Callable[[], None]] = field(default_factory=list)
     """What an engine of the ledger's own instance does in the same transaction."""
+    _own: set[str] = field(default_factory=set)
+    """The tables that are this transaction's own copies."""
 
     @property
     def handle(self) -> object:
@@ -65,7 +67,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_environment(self, row: EnvironmentRow) -> None:
         """Insert one."""
-        self._write()
+        self._write("environments")
         laws.new_environment(row)
         constraint(row.name not in self.rows.environments, "environment_pkey")
         self.rows.environments[row.name] = row
@@ -73,7 +75,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def move_environment(self, before: EnvironmentRow, after: EnvironmentRow) -> None:
         """Change one."""
-        self._write()
+        self._write("environments")
         _same(before.name == after.name, before, after)
         _standing(self.rows.environments.get(before.name), before)
         laws.moved_environment(self.rows, before, after)
@@ -96,7 +98,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_occurrence(self, occurrence: Occurrence, request: bytes) -> None:
         """Insert one."""
-        self._write()
+        self._write("occurrences", "requests")
         new, rows = occurrence, self.rows
         requested = new.state is OccurrenceState.REQUESTED
         law(requested, "occurrence_begins_requested", new, new.state, "REQUESTED")
@@ -114,7 +116,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_workloads(self, workloads: Sequence[WorkloadRow]) -> None:
         """Insert a request's workloads."""
-        self._write()
+        self._write("workloads")
         for row in workloads:
             key = (row.occurrence_id, row.workload_id)
             constraint(key not in self.rows.workloads, "workload_pkey")
@@ -127,7 +129,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def move_occurrence(self, before: Occurrence, after: Occurrence) -> None:
         """Change one."""
-        self._write()
+        self._write("occurrences")
         _same(replace(before, state=after.state, generation=after.generation) == after, before, after)
         _standing(self.rows.occurrences.get(before.occurrence_id), before)
         laws.moved_occurrence(before, after)
@@ -146,7 +148,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_receipt(self, occurrence_id: OccurrenceId, receipt: bytes, epochs: Sequence[tuple[SlotId, int]]) -> None:
         """Insert a receipt."""
-        self._write()
+        self._write("receipts")
         constraint(occurrence_id not in self.rows.receipts, "receipt_pkey")
         given = {pair for _, pairs in self.rows.receipts.values() for pair in pairs}
         constraint(not given & set(epochs), "epoch_given_once")
@@ -165,7 +167,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_incarnation(self, incarnation: Incarnation) -> None:
         """Insert one if it is new."""
-        self._write()
+        self._write("incarnations")
         laws.unburied(self.rows, incarnation.service.service_id, incarnation.database)
         self.rows.incarnations.setdefault(incarnation.incarnation_id, incarnation)
 
@@ -189,7 +191,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_slot(self, slot: Slot) -> None:
         """Insert one."""
-        self._write()
+        self._write("slots")
         law(slot.owner_id is None and slot.epoch == 0, "slot_begins_free", slot, slot.owner_id, "no owner, epoch 0")
         constraint(slot.slot_id not in self.rows.slots, "slot_pkey")
         constraint(slot.incarnation_id in self.rows.incarnations, "slot_incarnation_fkey")
@@ -207,7 +209,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def move_slot(self, before: Slot, after: Slot) -> None:
         """Change one."""
-        self._write()
+        self._write("slots")
         _same(before.slot_id == after.slot_id, before, after)
         _standing(self.rows.slots.get(before.slot_id), before)
         self._wait_for(after.slot_id, Lock.UPDATE)
@@ -226,14 +228,14 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_claim(self, claim: Claim) -> None:
         """Insert one."""
-        self._write()
+        self._write("claims")
         laws.new_claim(self.rows, claim)
         self.rows.claims[claim.slot_id] = claim
         self.at_commit.append(lambda: laws.settle_claim(self.rows, claim))
 
     def drop_claims(self, occurrence_id: OccurrenceId) -> None:
         """Delete an occurrence's claims."""
-        self._write()
+        self._write("claims")
         for claim in self.claims_of(occurrence_id):
             del self.rows.claims[claim.slot_id]
             self.at_commit.append(partial(laws.settle_claim, self.rows, claim))
@@ -246,7 +248,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_run(self, environment: str, run_key: str, occurrence_id: OccurrenceId) -> None:
         """Insert whose a run is, if it is new."""
-        self._write()
+        self._write("runs")
         self.rows.runs.setdefault((environment, run_key), occurrence_id)
 
     def attempt(self, attempt_id: AttemptId, lock: Lock) -> Attempt | None:
@@ -256,7 +258,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Insert one."""
-        self._write()
+        self._write("attempts")
         laws.new_attempt(self.rows, attempt)
         laws.new_attempt_slots(self.rows, attempt)
         self.rows.attempts[attempt.attempt_id] = attempt
@@ -267,7 +269,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def move_attempt(self, before: Attempt, after: Attempt) -> None:
         """Change the state."""
-        self._write()
+        self._write("attempts")
         _same(replace(before, state=after.state) == after, before, after)
         _standing(self.rows.attempts.get(before.attempt_id), before)
         self._wait_for(after.attempt_id, Lock.UPDATE)
@@ -305,7 +307,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_node_event(self, event: NodeEvent) -> None:
         """Enter an event."""
-        self._write()
+        self._write("node_events")
         laws.new_node_event(self.rows, event.attempt_id, event.node_id)
         self.rows.node_events.append(event)
 
@@ -336,13 +338,13 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_gate(self, gate: Gate) -> None:
         """Insert one."""
-        self._write()
+        self._write("gates")
         laws.new_gate(self.rows, gate)
         self.rows.gates[gate.attempt_id, gate.service_id] = gate
 
     def move_gate(self, before: Gate, after: Gate) -> None:
         """Change one."""
-        self._write()
+        self._write("gates")
         moved = replace(
             before,
             state=after.state,
@@ -357,7 +359,7 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_proof(self, proof: Proof, evidence: bytes) -> None:
         """Insert one."""
-        self._write()
+        self._write("proofs")
         same = proof.evidence_digest == digest_of(evidence)
         law(same, "evidence_digest_of_evidence", proof, proof.evidence_digest, "the evidence's digest")
         constraint(proof.ledger_sequence not in self.rows.proofs, "attempt_proof_pkey")
@@ -386,23 +388,27 @@ class SimulatedTransaction(ReadmissionPart):
 
     def add_publication(self, publication: Publication) -> None:
         """Insert one."""
-        self._write()
+        self._write("publications")
         laws.new_publication(self.rows, publication)
         self.rows.publications[publication.attempt_id] = publication
 
     def move_publication(self, before: Publication, after: Publication) -> None:
         """Change one."""
-        self._write()
+        self._write("publications")
         moved = replace(before, state=after.state, rows=after.rows, content_digest=after.content_digest)
         _same(moved == after, before, after)
         _standing(self.rows.publications.get(before.attempt_id), before)
         laws.moved_publication(self.rows, before, after)
         self.rows.publications[after.attempt_id] = after
 
-    def _write(self) -> None:
+    def _write(self, *tables: str) -> None:
         if not self.wrote:
-            self.rows = self.rows.copy()
+            self.rows = self.rows.branch()
             self.wrote = True
+        for name in tables:
+            if name not in self._own:
+                self._own.add(name)
+                setattr(self.rows, name, getattr(self.rows, name).copy())
 
     def _newest_first(self, states: frozenset[AttemptState]) -> list[Attempt]:
         found = [one for one in self.rows.attempts.values() if one.state in states]

@@ -26,10 +26,11 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.application.times import AttemptTimes
 from dpone_provider.domain.attempt import LIVE, AttemptState
-from dpone_provider.domain.identity import AttemptBinding, Relation
+from dpone_provider.domain.identity import AttemptBinding, AttemptId, Relation
 from dpone_provider.domain.occurrence import PENDING, Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Unknown
 from tests.simulation.actors import Actor, Actors, Crash
+from tests.simulation.begun import promoted
 from tests.simulation.deployments import Work
 from tests.simulation.invariants import Violated, Watch, demand, truth
 from tests.simulation.ledger_rows import Rows
@@ -93,8 +94,8 @@ class Faults:
     step: int = 0
     struck: list[tuple[str, str]] = field(default_factory=list)
     met: set[Met] = field(default_factory=set)
-    bindings: dict[str, AttemptBinding] = field(default_factory=dict)
-    """What each controller was told to run."""
+    told: dict[str, AttemptId] = field(default_factory=dict)
+    """The attempt that each controller was told to run."""
     promoting: set[str] = field(default_factory=set)
     """The processes whose promotion is under way."""
     _stood_still: set[str] = field(default_factory=set)
@@ -112,10 +113,10 @@ class Faults:
         return fault
 
     def _look(self, actor: str, call: Call) -> None:
-        binding = self.bindings.get(actor)
-        if binding is not None:
-            known = self.rows().attempts.get(binding.attempt_id)
-            if known is not None and actor.endswith(AGAIN) and str(call) == "ledger.admit":
+        attempt_id = self.told.get(actor)
+        if attempt_id is not None:
+            known = self.rows().attempts.get(attempt_id)
+            if known is not None and call.name == "admit" and call.port == "ledger" and actor.endswith(AGAIN):
                 self.met.add(Met.DUPLICATE_DELIVERY)
             if known is not None and known.state is not AttemptState.RUNNING and actor in self._stood_still:
                 self.met.add(Met.ZOMBIE_RESUME)
@@ -175,7 +176,7 @@ class _Play:
     def run(self) -> Schedule:
         """Set the scene, let everybody act, heal, and look."""
         world, chance = self.world, self.random
-        world.active(self.deployments[0])
+        promoted(world, self.deployments[0])
         if self.plant is not None:
             self.plant(world)
         watch = Watch(world)
@@ -239,7 +240,7 @@ class _Play:
                 return
 
     def _control(self, name: str, binding: AttemptBinding) -> object:
-        self.faults.bindings[name] = binding
+        self.faults.told[name] = binding.attempt_id
         return self.world.run(binding, actor=name)
 
     def _release(self, number: int) -> None:

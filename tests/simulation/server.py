@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from uuid import NAMESPACE_OID, uuid5
 
 import pyarrow as pa
 
 from dpone_provider.application.ports.catalog import ObjectKind
 from dpone_provider.application.ports.ledger import ReceiptRow
+from dpone_provider.columnar.arrow_types import arrow_schema
 from dpone_provider.columnar.content_digest import ContentHasher
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.gate import Gate, GateState
@@ -65,11 +67,18 @@ class StoredTable:
         """The content digest in its textual form."""
         known = self._digested
         if known is None or list(map(id, known[0])) != list(map(id, self.batches)):
-            hasher = ContentHasher(self.columns)
-            for batch in self.batches:
-                hasher.update(batch)
-            known = self._digested = (tuple(self.batches), str(hasher.digest))
+            written = tuple(batch.serialize().to_pybytes() for batch in self.batches)
+            known = self._digested = (tuple(self.batches), _digest_of(self.columns, written))
         return known[1]
+
+
+@lru_cache(maxsize=1000)
+def _digest_of(columns: tuple[Column, ...], batches: tuple[bytes, ...]) -> str:
+    """Return the digest of batches as they are written: the same rows stand in many worlds."""
+    hasher, schema = ContentHasher(columns), arrow_schema(columns)
+    for batch in batches:
+        hasher.update(pa.ipc.read_record_batch(pa.py_buffer(batch), schema))
+    return str(hasher.digest)
 
 
 @dataclass(slots=True)
@@ -138,17 +147,13 @@ class SimulatedServer:
     logins: dict[str, StoredLogin] = field(default_factory=dict)
     sessions: list[ServerSession] = field(default_factory=list)
     half_open: list[str] = field(default_factory=list)
+    kind: EngineKind = field(init=False)
+    service_id: ServiceId = field(init=False)
     _made: int = 0
 
-    @property
-    def kind(self) -> EngineKind:
-        """The engine."""
-        return self.service.kind
-
-    @property
-    def service_id(self) -> ServiceId:
-        """The service's id."""
-        return self.service.service_id
+    def __post_init__(self) -> None:
+        """Take the engine and the id from the service."""
+        self.kind, self.service_id = self.service.kind, self.service.service_id
 
     @property
     def incarnation(self) -> Incarnation:
@@ -229,8 +234,10 @@ class SimulatedServer:
         """Return the ledger's gate row of a login, as the engine's own trigger reads it."""
         if self.ledger is None:
             return None
-        rows = self.ledger.rows.gates.values()
-        return next((g for g in rows if (g.service_id, g.principal.name) == (self.service_id, login)), None)
+        for gate in self.ledger.rows.gates.values():
+            if gate.principal.name == login and gate.service_id == self.service_id:
+                return gate
+        return None
 
     def class_of(self, relation: Relation, among: Iterable[Relation]) -> Relation:
         """Return the first relation that the database holds equal to ``relation``, itself if there is none."""

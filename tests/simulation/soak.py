@@ -10,6 +10,7 @@ anything was violated, if a trace was another, or if a kind of fault never came 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import subprocess
 import sys
@@ -101,6 +102,10 @@ class Figures:
 
 def play(seeds: Iterable[int]) -> Figures:
     """Run these seeds."""
+    # A world is a few ten thousand objects, most of them gone with it: looking among them for circles more often than
+    # once per world finds nothing.
+    gc.freeze()
+    gc.set_threshold(100_000)
     figures = Figures()
     for seed in seeds:
         try:

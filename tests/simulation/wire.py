@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol, TypeVar
@@ -65,12 +64,11 @@ class Wire:
     log: list[tuple[str, Call]] = field(default_factory=list)
     _steps: int = 0
 
-    @contextmanager
-    def in_one_step(self) -> Iterator[None]:
-        """Let nobody else move within the block: what is called in it is part of one step."""
+    def in_one_step(self, body: Callable[[], T]) -> T:
+        """Let nobody else move while ``body`` runs: what is called in it is part of one step."""
         self._steps += 1
         try:
-            yield
+            return body()
         finally:
             self._steps -= 1
 
@@ -83,8 +81,7 @@ class Wire:
             case Fault.ERROR:
                 return broken(fault)
             case Delay(seconds) if not self._steps:
-                until = self.actors.now + seconds
-                self.actors.wait_for(lambda: False, until)
+                self.actors.wait_until(self.actors.now + seconds)
             case _:
                 pass
         result = effect()
