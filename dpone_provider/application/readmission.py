@@ -63,6 +63,8 @@ class _Run:
     opened: Readmission
     seconds: Deadline
     standing: LedgerStanding
+    mark: int
+    """The highest that a target has seen."""
     buried: frozenset[ServiceId]
     strays: list[str] = field(default_factory=list)
     unknown: list[Attempt] = field(default_factory=list)
@@ -78,7 +80,7 @@ class Readmitter:
     gates: Mapping[ServiceId, LoginGate]
     witness_of: Callable[[Witnessed], TargetWitness]
     generations: Callable[[], tuple[tuple[str, int], ...]]
-    """Reads the generation that each pointer names. Raises DponeError for a pointer that cannot be read."""
+    """Reads the generation that each pointer of this machine names; what others name, the targets' marks tell. Raises DponeError for a pointer that cannot be read."""
     clock: Clock
     entropy: Entropy
     by: str
@@ -149,11 +151,10 @@ class Readmitter:
             by=self.by,
         )
         seconds = self._deadline()
-        mark = max((one.allegiance.mark for one in standing.targets if one.allegiance is not None), default=0)
-        opened = require(
-            self.ledger, "readmission begin", lambda tx: scripts.begin(tx, wanted, max(mark, authority.mark)), seconds
-        )
-        return _Run(opened=opened, seconds=seconds, standing=standing, buried=buried)
+        marks = [one.allegiance.mark for one in standing.targets if one.allegiance is not None]
+        mark = max(authority.mark, *marks, 0)
+        opened = require(self.ledger, "readmission begin", lambda tx: scripts.begin(tx, wanted, mark), seconds)
+        return _Run(opened=opened, seconds=seconds, standing=standing, mark=mark, buried=buried)
 
     def _close_strays(self, run: _Run, told: Told) -> None:
         """Close every login with our tag that the ledger does not know, on every service."""
@@ -220,6 +221,7 @@ class Readmitter:
             epochs=tuple(sorted(epochs.items())),
             generations=self.generations(),
             attempts=tuple(sorted(attempts)),
+            mark=run.mark,
         )
         return require(self.ledger, "readmission settle", lambda tx: scripts.settle(tx, run.opened, seen), run.seconds)
 

@@ -139,6 +139,30 @@ def test_a_target_that_does_not_answer_stops_it_before_anything_is_done() -> Non
     goes_on(one)
 
 
+def test_another_machine_follows_whatever_its_pointer_names() -> None:
+    """What was forgotten was promoted into two caches; the readmission sees the pointers of neither of the two others."""
+    world = World()
+    world.active()
+    backup = Backup(world)
+    others = [world.another_cache(), world.another_cache()]
+    for number, parent in enumerate((world.parent(name="next"), world.parent(name="last"))):
+        for cache in others:
+            report = world.promote(parent, cache=cache, actor=f"machine {number}")
+            assert isinstance(report, PromotionReport), report
+    forgotten = [cache.pointers["synthetic"].generation for cache in others]
+    assert forgotten == [3, 3]
+    backup.restore()
+    assert world.cache.pointers["synthetic"].generation == 1
+    readmit(world)
+    anew = world.active()
+    world.wire.after.append(Watch(world, receipts=frozenset(world.warehouse.receipts)).look)
+    for number, cache in enumerate(others):
+        report = world.promote(world.parent(), cache=cache, actor=f"machine {number}, anew")
+        assert isinstance(report, PromotionReport), report
+        assert cache.pointers["synthetic"].occurrence_id == anew.occurrence_id
+    succeeded(world.run(world.binding(anew, FLIGHTS)))
+
+
 def test_nobody_is_let_in_while_it_is_open() -> None:
     """Between its steps every other command refuses."""
     one = lost()

@@ -41,7 +41,7 @@ from tests.conformance.ledger_world import (
 
 GoBack = Callable[[], None]
 SPENT = AttemptId("ab" * 32)
-NOTHING_SEEN = Seen(epochs=(), generations=(), attempts=())
+NOTHING_SEEN = Seen(epochs=(), generations=(), attempts=(), mark=0)
 BURIED = Burial(service_id=WAREHOUSE.service_id, because="it burnt down", by="operator")
 
 
@@ -151,7 +151,7 @@ class LedgerReadmission(LedgerStage):
         go_back()
         opened = self.begin(ledger)
         inside = self.inside(ledger)
-        seen = Seen(epochs=((slot_of(FLIGHTS), 7),), generations=((ENVIRONMENT, 9),), attempts=(SPENT,))
+        seen = Seen(epochs=((slot_of(FLIGHTS), 7),), generations=((ENVIRONMENT, 9),), attempts=(SPENT,), mark=5)
         settled: Settled = inside.do("settle", lambda tx: readmission.settle(tx, opened, seen))
         assert settled.spent == (SPENT,)
         inside.do("settle again", lambda tx: readmission.settle(tx, opened, seen))

@@ -225,7 +225,7 @@ def test_a_copy_in_the_originals_place_is_readmitted(story: Story) -> None:
     adopt(place.world)
     pin_anew(place)
     story.promote(place.release(place.transfer("orders", timeout_seconds=60), place.onward("sales")))
-    assert place.generation() == generation + 1
+    assert place.generation() > generation
     story.works()
 
 

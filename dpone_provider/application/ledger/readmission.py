@@ -25,11 +25,17 @@ from dpone_provider.domain.readmission import Burial, Readmission, require_open
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What targets, their receipts and the pointers show: the highest epochs and generations, and every attempt id."""
+    """What targets, their receipts and the pointers show: the highest epochs and generations, and every attempt id.
+
+    ``generations`` are those of one machine's pointers. ``mark`` is the highest of a target: every promotion takes more
+    than one number of the ledger, and tells one to its targets before a pointer names it, on whichever machine; so no
+    pointer of any machine names a generation above the highest mark.
+    """
 
     epochs: tuple[tuple[SlotId, int], ...]
     generations: tuple[tuple[str, int], ...]
     attempts: tuple[AttemptId, ...]
+    mark: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ def settle(tx: LedgerTransaction, opened: Readmission, seen: Seen) -> Settled | 
             moved.append(after)
         if one.state is OccurrenceState.REQUESTED:
             tx.drop_claims(one.occurrence_id)
-    tx.add_floors(opened, seen.epochs, seen.generations)
+    tx.add_floors(opened, seen.epochs, _generations(tx, seen))
     spent = tx.unknown_of(seen.attempts)
     tx.add_spent(opened, spent)
     tx.move_authority(opened)
@@ -193,6 +199,13 @@ def running(tx: LedgerTransaction) -> tuple[Attempt, ...]:
     """Return every RUNNING attempt of every environment, oldest first."""
     live = tx.attempts(environment=None, unresolved_only=True, limit=MANY)
     return tuple(one for one in reversed(live) if one.state is AttemptState.RUNNING)
+
+
+def _generations(tx: LedgerTransaction, seen: Seen) -> tuple[tuple[str, int], ...]:
+    """Return the floor of every environment that the ledger or a pointer knows."""
+    floors = {one.environment: seen.mark for one in tx.occurrences(None)}
+    floors |= {name: max(generation, seen.mark) for name, generation in seen.generations}
+    return tuple(sorted((name, floor) for name, floor in floors.items() if floor > 0))
 
 
 def _required(tx: LedgerTransaction, wanted: Readmission) -> None:
