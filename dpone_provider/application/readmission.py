@@ -80,7 +80,10 @@ class Readmitter:
     gates: Mapping[ServiceId, LoginGate]
     witness_of: Callable[[Witnessed], TargetWitness]
     generations: Callable[[], tuple[tuple[str, int], ...]]
-    """Reads the generation that each pointer of this machine names; what others name, the targets' marks tell. Raises DponeError for a pointer that cannot be read."""
+    """Reads the generation that each pointer of this machine names; what others name, the targets' marks bound.
+
+    Raises DponeError for a pointer that cannot be read.
+    """
     clock: Clock
     entropy: Entropy
     by: str

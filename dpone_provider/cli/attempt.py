@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from pathlib import Path
 
@@ -80,7 +79,7 @@ def reconcile(
         now = output.run(lambda: at.reconcile_attempt(wanted))
     else:
         state = AttemptState.SUCCEEDED if judged == "succeeded" else AttemptState.FAILED
-        now = output.run(lambda: at.judge_attempt(wanted, state, because=because, by=getpass.getuser()))
+        now = output.run(lambda: at.judge_attempt(wanted, state, because=because, by=at.ledger_login))
     output.result({"attempt": attempt_json(now)}, f"settled: {now}")
 
 

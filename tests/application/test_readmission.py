@@ -140,7 +140,7 @@ def test_a_target_that_does_not_answer_stops_it_before_anything_is_done() -> Non
 
 
 def test_another_machine_follows_whatever_its_pointer_names() -> None:
-    """What was forgotten was promoted into two caches; the readmission sees the pointers of neither of the two others."""
+    """What was forgotten was promoted into two other caches, of which the readmission sees neither."""
     world = World()
     world.active()
     backup = Backup(world)

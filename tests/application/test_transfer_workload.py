@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.ports.catalog import ObjectKind
 from dpone_provider.application.transfer_workload import TransferWorkload
 from dpone_provider.domain.attempt import AttemptState
@@ -13,8 +14,9 @@ from dpone_provider.domain.identity import AttemptBinding
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import Failed, Refused
 from dpone_provider.domain.publication import PublicationState
+from tests.application.test_recovery import left
 from tests.simulation.children import SimulatedChild
-from tests.simulation.deployments import Transfer
+from tests.simulation.deployments import STAGING, Transfer
 from tests.simulation.outcomes import failure_of, report_of, succeeded
 from tests.simulation.server import StoredTable
 from tests.simulation.wire import Fault
@@ -243,3 +245,48 @@ def test_the_observer_of_somebody_elses_run_never_dispatches(world: World, activ
     world.run(binding)
     assert world.recovery.recover_on_word(binding.attempt_id).attempt.state is AttemptState.FAILED
     assert "publisher.verify" not in world.wire.calls()
+
+
+class TestLeftOver:
+    """Staged tables of other attempts on the slot."""
+
+    @pytest.mark.parametrize("call", ["publisher.bind", "ledger.intend", "publisher.create_staged"])
+    def test_a_controller_that_stood_still_drops_nothing_of_the_next_attempt(
+        self, world: World, active: Occurrence, call: str
+    ) -> None:
+        """It was ended while it stood still, and the next attempt has staged: each drops names of the ended only."""
+        succeeded(world.run(world.binding(active, MARTS, run="before")))
+        late, following = (world.binding(active, DAILY, run=run) for run in ("late", "following"))
+
+        def meanwhile() -> None:
+            with world.actors.acting("operator"):
+                world.recovery.recover_on_word(late.attempt_id)
+            left(world, following)
+
+        world.strike(call, do=meanwhile, actor="late")
+        failure = world.run(late, actor="late")
+        assert not isinstance(failure, AttemptReport) or failure.problem is not None
+        publication = world.publication(following)
+        assert publication is not None
+        staged = [table for table in world.analytics.tables.values() if table.identity == publication.staged_identity]
+        assert len(staged) == 1
+
+    def test_what_was_left_is_dropped_by_the_next_attempt(self, world: World, active: Occurrence) -> None:
+        """A controller created it after its attempt had been ended."""
+        succeeded(world.run(world.binding(active, MARTS, run="before")))
+        late = world.binding(active, DAILY, run="late")
+
+        def meanwhile() -> None:
+            with world.actors.acting("operator"):
+                world.recovery.recover_on_word(late.attempt_id)
+
+        world.strike("publisher.create_staged", do=meanwhile, actor="late")
+        world.run(late, actor="late")
+        assert staged_tables(world)
+        succeeded(world.run(world.binding(active, DAILY, run="next")))
+        assert not staged_tables(world)
+
+
+def staged_tables(world: World) -> list[str]:
+    """Return the staged tables in ClickHouse."""
+    return [str(name) for name in world.analytics.tables if name.schema == STAGING]

@@ -107,28 +107,29 @@ class SimulatedExchangePublisher(_Publisher):
     """ClickHouse: the controller stages, dispatches one EXCHANGE or RENAME, and the UUID at the target decides."""
 
     def bind(self, job: PublishJob) -> TargetBinding | Refused | Unknown:
-        """Capture the target's UUID, and drop other staged names of the slot."""
+        """Capture the target's UUID, and see which other staged names of the slot there are."""
 
         def effect() -> TargetBinding | Refused:
             refused = self._unfit(job)
             if refused is not None:
                 return refused
             prefix = job.staged.name.rpartition("_")[0] + "_"
-            for name in [one for one in self.server.tables if _is_stray(one, job.staged, prefix)]:
-                del self.server.tables[name]
             target = self.server.tables.get(job.target)
             return TargetBinding(
                 verb=Verb.RENAME if target is None else Verb.EXCHANGE,
                 target_identity=target.identity if target else None,
                 staged_identity=f"uuid of {job.attempt_id}",
+                left_over=tuple(one.name for one in self.server.tables if _is_left_over(one, job.staged, prefix)),
             )
 
         return self._ask("bind", job, effect)
 
     def create_staged(self, job: PublishJob, binding: TargetBinding) -> Failed | Unknown | None:
-        """Create the staged table, once."""
+        """Drop what others left, and create the staged table, once."""
 
         def effect() -> Failed | None:
+            for name in binding.left_over:
+                self.server.tables.pop(Relation(job.staged.schema, name), None)
             if job.staged in self.server.tables:
                 return _failed(job, "a table of the staged name (57)")
             self.server.staged_by[job.attempt_id] = (job.staged, job.slot_id, job.epoch)
@@ -189,7 +190,7 @@ def _forget(tables: dict[Relation, StoredTable], name: Relation) -> None:
     tables.pop(name, None)
 
 
-def _is_stray(one: Relation, own: Relation, prefix: str) -> bool:
+def _is_left_over(one: Relation, own: Relation, prefix: str) -> bool:
     return one.schema == own.schema and one.name.startswith(prefix) and one != own
 
 

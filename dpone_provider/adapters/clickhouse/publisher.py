@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import UUID
@@ -51,7 +52,7 @@ class ClickHousePublisher:
         self._session = Session(server)
 
     def bind(self, job: PublishJob) -> TargetBinding | Refused | Unknown:
-        """Capture what has the target's name and fix the verb; drop other staged names of the slot.
+        """Capture what has the target's name and fix the verb; see which other staged names of the slot there are.
 
         Refused: a name that is too long, a type that ClickHouse cannot hold, something else than a plain table, effects
         that a refresh would lose or set off, or a definition that the rules don't allow to become the declared one.
@@ -59,7 +60,11 @@ class ClickHousePublisher:
         return self._ask(f"target {job.target}", lambda: self._bind(job))
 
     def create_staged(self, job: PublishJob, binding: TargetBinding) -> Failed | Unknown | None:
-        """Enter the UUID in the journal of staged tables, then create the table with it: once only (57)."""
+        """Drop what others left, journal the UUID of what is staged, then create the table with it: once only (57)."""
+        for name in binding.left_over:
+            left = self._ask(f"staged table {name}", partial(self._discard, Relation(job.staged.schema, name), job))
+            if left is not None:
+                return left
         try:
             declared = normalised_table(self._session, job.declared)
             columns = declared if isinstance(declared, Refused) else column_list(declared)
@@ -145,15 +150,12 @@ class ClickHousePublisher:
             )
             if refused is not None:
                 return refused
-        for name in standing.strays(job):
-            failure = self._discard(Relation(job.staged.schema, name), job)
-            if failure is not None:
-                return failure
         target = standing.target
         return TargetBinding(
             verb=Verb.RENAME if target is None else Verb.EXCHANGE,
             target_identity=None if target is None else target.uuid,
             staged_identity=staged_uuid(job),
+            left_over=tuple(standing.left_over(job)),
         )
 
     def _discard(self, staged: Relation, job: PublishJob) -> Unknown | None:
@@ -217,7 +219,7 @@ class _Standing:
     target: TableRow | None
     staged: tuple[TableRow, ...]
 
-    def strays(self, job: PublishJob) -> list[str]:
+    def left_over(self, job: PublishJob) -> list[str]:
         """The staged names of the slot that are not this job's."""
         return [row.name for row in self.staged if row.name != job.staged.name]
 

@@ -92,6 +92,8 @@ class TargetBinding:
     verb: Verb
     target_identity: str | None
     staged_identity: str
+    left_over: tuple[str, ...] = ()
+    """Staged names of other attempts on the slot, seen before the intent was journaled: of attempts that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +145,18 @@ class TablePublisher(Protocol):
     """
 
     def bind(self, job: PublishJob) -> TargetBinding | Refused | Unknown:
-        """Capture identity and definition of the target; drop every staged name of the slot that isn't this job's.
+        """Capture identity and definition of the target, and which staged names of the slot aren't this job's.
 
+        It changes nothing: who binds may be a controller that stood still, and those names the next attempt's.
         Refused: not a table that can be refreshed, or its definition needs a change that the rules forbid.
         """
 
     def create_staged(self, job: PublishJob, binding: TargetBinding) -> Failed | Unknown | None:
-        """Create the staged table under its attempt-unique name with the journaled identity."""
+        """Drop what is left over, and create the staged table under its attempt-unique name and journaled identity.
+
+        Only after the intent was journaled, which only the slot's one live attempt can: what was left over when it was
+        bound is of attempts that have ended, each under a name of its own that nobody uses again.
+        """
 
     def verify(self, job: PublishJob, claimed: StagedContent, deadline: Deadline) -> StagedContent | Failed | Unknown:
         """Read the staged table's count and digest and compare them with what the worker claimed."""

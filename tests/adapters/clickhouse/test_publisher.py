@@ -82,14 +82,19 @@ def test_a_staged_table_is_created_once(enrolled: Enrolled) -> None:
     assert "code 57" in again.problem.found
 
 
-def test_binding_drops_what_earlier_attempts_left_staged(enrolled: Enrolled) -> None:
+def test_what_earlier_attempts_left_is_seen_by_binding_and_dropped_by_creating(enrolled: Enrolled) -> None:
     declared = table(enrolled.name())
     left = Refresh.of(enrolled, declared)
     left.begin()
     left.load([rows(1)])
-    bound = Refresh.of(enrolled, declared).publisher.bind(job_for(declared))
+    there = f"SELECT count() FROM system.tables WHERE name = '{left.job.staged.name}'"
+    job = job_for(declared)
+    bound = left.publisher.bind(job)
     assert isinstance(bound, TargetBinding)
-    assert enrolled.ask(f"SELECT count() FROM system.tables WHERE name = '{left.job.staged.name}'") == [(0,)]
+    assert bound.left_over == (left.job.staged.name,)
+    assert enrolled.ask(there) == [(1,)]
+    assert left.publisher.create_staged(job, bound) is None
+    assert enrolled.ask(there) == [(0,)]
 
 
 def test_binding_again_gives_the_same(enrolled: Enrolled) -> None:
