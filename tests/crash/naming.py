@@ -19,7 +19,7 @@ APPLICATION = "dpone_provider.application."
 ASSEMBLY = "dpone_provider.assembly."
 SCRIPTS = APPLICATION + "ledger."
 """What runs inside a ledger transaction is not what asks for one."""
-POLLING = frozenset({"quiesce", "follow", "collect"})
+POLLING = frozenset({"quiesce", "follow", "collect", "close-strays"})
 """The steps that do the same as often as it takes: until nobody is there, or for whatever crashes left."""
 DURABLE = frozenset(
     {

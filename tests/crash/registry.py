@@ -20,6 +20,7 @@ SCENES_ON_THE_LAB = frozenset(
         *("promote", "handover", "continue", "follow", "withdraw", "abandon", "retire"),
         *("transfer", "publish", "retry"),
         *("recover", "recover-unissued", "recover-dispatched", "reconcile", "reconcile-published"),
+        *("readmit", "forget", "bury"),
     }
 )
 """The scenes of which every durable point is struck on the lab, with a stub of a worker.

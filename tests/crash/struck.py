@@ -56,6 +56,7 @@ POINTS: Mapping[str, frozenset[str]] = {
     "publisher": frozenset({"bind", "create_staged", "verify", "dispatch", "discard_staged", "observe"}),
     "reader": frozenset({"snapshot"}),
     "staging": frozenset({"write", "finish"}),
+    "witness": frozenset({"allegiance", "traces", "drop_staged", "obey"}),
 }
 """The ports' methods that are points, as on the simulator."""
 TRANSACTIONAL = frozenset({"postgres"})
@@ -179,6 +180,10 @@ class WatchedServices:
         """Return a publisher."""
         silent = NO_ANSWER if connection.kind.value in TRANSACTIONAL else frozenset()
         return Watched("publisher", self._real.publisher(connection), self._strike, silent=silent)
+
+    def witness(self, connection: Connection) -> Any:
+        """Return a witness."""
+        return Watched("witness", self._real.witness(connection), self._strike)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)

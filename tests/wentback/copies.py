@@ -81,3 +81,15 @@ def _quiet(world: World) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
         WAREHOUSE,
     )
+
+
+def markers(world: World) -> list[tuple[str, ...]]:
+    """Return what every target remembers, and who its logins are."""
+    marker = "SELECT authority_id::text, authority_incarnation, mark::text FROM dpone_gate.enrolment"
+    stage = world.clickhouse("SELECT * FROM dpone_stage.dpone_enrolment ORDER BY ALL FORMAT TSV")
+    logins = world.sql("warehouse", "SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'dpone_v3_%' ORDER BY 1")
+    return [
+        *world.sql("warehouse", marker),
+        (stage, world.clickhouse("SELECT max(sequence) FROM dpone_stage.dpone_mark")),
+        *logins,
+    ]

@@ -27,7 +27,15 @@ from tests.acceptance.test_transfers import failed
 from tests.acceptance.world import Deployment, Place, World, succeeded
 from tests.waiting import wait_until
 from tests.wentback.backup import Backup
-from tests.wentback.copies import adopt, at_authority, clone, closed_but_to_the_controller, pin_anew, replace_by_copy
+from tests.wentback.copies import (
+    adopt,
+    at_authority,
+    clone,
+    closed_but_to_the_controller,
+    markers,
+    pin_anew,
+    replace_by_copy,
+)
 
 pytestmark = pytest.mark.timeout(400)
 BECAUSE = ("--because", "told by a test", "--format", "json")
@@ -106,18 +114,6 @@ def refuses_everything(place: Place, deployment: Deployment, attempt: str) -> No
         assert said.code == 0, (reading, said.everything)
         assert WENT_BACK in said.everything, reading
         assert "dpone control readmit" in said.everything, reading
-
-
-def markers(world: World) -> list[tuple[str, ...]]:
-    """Return what every target remembers, and who its logins are."""
-    marker = "SELECT authority_id::text, authority_incarnation, mark::text FROM dpone_gate.enrolment"
-    stage = world.clickhouse("SELECT * FROM dpone_stage.dpone_enrolment ORDER BY ALL FORMAT TSV")
-    logins = world.sql("warehouse", "SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'dpone_v3_%' ORDER BY 1")
-    return [
-        *world.sql("warehouse", marker),
-        (stage, world.clickhouse("SELECT max(sequence) FROM dpone_stage.dpone_mark")),
-        *logins,
-    ]
 
 
 def test_a_restored_ledger_is_readmitted(story: Story) -> None:
