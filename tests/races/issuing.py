@@ -79,11 +79,11 @@ class Controller:
         ]
 
     def close(self, logins: Sequence[Issued]) -> list[Gate]:
-        """CLOSING for all; then disable and observe each until nothing is left; then CLOSED for all."""
+        """CLOSING for all; then disable each and observe all until nothing of any is left; then CLOSED for all."""
         self.at_once("closing", [self._closing(one) for one in logins])
         for one in logins:
             settled(self.gate.disable(one.principal, self.deadline))
-        observed = [self._quiescent(one.principal) for one in logins]
+        observed = self._quiescent([one.principal for one in logins])
         closed = self.at_once("closed", [self._closed(*each) for each in zip(logins, observed, strict=True)])
         assert {one.state for one in closed} == {GateState.CLOSED}
         return closed
@@ -93,16 +93,21 @@ class Controller:
         verdicts = [verdict_of(one.attempt.attempt_id, 0, [gate]) for one, gate in zip(logins, closed, strict=True)]
         return self.at_once("seal", [_sealing(*each) for each in zip(logins, verdicts, strict=True)])
 
-    def _quiescent(self, principal: Principal) -> SessionObservation:
-        def quiet() -> SessionObservation | None:
-            seen = settled(self.gate.observe(principal))
-            if seen.sessions:
-                settled(self.gate.end_sessions(principal))
-            return seen if seen.quiescent else None
+    def _quiescent(self, principals: Sequence[Principal]) -> list[SessionObservation]:
+        """Poll each; poll again who was not quiescent when all others were polled: what was under way has gone on."""
+        seen: dict[str, SessionObservation] = {}
 
-        seen = wait_until(quiet, what=f"quiescence of {principal.name}")
-        assert seen is not None
-        return seen
+        def quiet() -> bool:
+            for principal in (one for one in principals if one.name not in seen):
+                observation = settled(self.gate.observe(principal))
+                if observation.sessions:
+                    settled(self.gate.end_sessions(principal))
+                if observation.quiescent:
+                    seen[principal.name] = observation
+            return len(seen) == len(principals)
+
+        wait_until(quiet, what="quiescence of every login")
+        return [seen[one.name] for one in principals]
 
     def _readying(self, attempt: Attempt, principal: Principal, made: list[Secret]) -> Script[Gate]:
         def create(handle: object) -> Failed | Unknown | None:

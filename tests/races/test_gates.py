@@ -23,8 +23,8 @@ from tests.races.estate import Estate, Reach
 from tests.races.issuing import Controller, Issued
 from tests.waiting import wait_until
 
-GATES = int(os.environ.get("DPONE_TEST_RACED_GATES", "60"))
-TOGETHER = 25
+GATES = int(os.environ.get("DPONE_TEST_RACED_GATES", "100"))
+TOGETHER = 50
 RACERS, STAYING = 4, 1
 """Who connects all the time, and how many of them stay until their session is ended."""
 
@@ -126,10 +126,16 @@ def open_race_close(here: Estate, threads: ThreadPoolExecutor) -> list[Raced]:
     assert max(answer for one in logins for answer in one.entered) < at
     ended = controller.seal([one.issued for one in logins], closed)
     assert {one.state for one in ended} == {AttemptState.FAILED}
-    for one in logins:
-        assert controller.gate.collect(one.issued.principal) is None
     controller.ledger.close()
+    left = list(threads.map(lambda part: collected(here.reach, part), [logins[n::RACERS] for n in range(RACERS)]))
+    assert left == [[]] * RACERS
     return logins
+
+
+def collected(reach: Reach, logins: Sequence[Raced]) -> list[str]:
+    """Remove logins; return the names of those that were left."""
+    gate = reach.gate()
+    return [one.issued.principal.name for one in logins if gate.collect(one.issued.principal) is not None]
 
 
 def sessions(here: Estate, logins: Sequence[Raced]) -> list[tuple[object, ...]]:
