@@ -28,11 +28,11 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
 from dpone_provider.application.times import AttemptTimes
-from dpone_provider.assembly.coordination import DeploymentCacheMaterializer
 from dpone_provider.assembly.engines import control_names
 from dpone_provider.assembly.gates import EnvironmentGates
 from dpone_provider.assembly.ledgers import ledger_at
 from dpone_provider.assembly.looking import Looking, Told
+from dpone_provider.assembly.materializer import DeploymentCacheMaterializer
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.refusals import no_workload
 from dpone_provider.assembly.services import RegistryServices

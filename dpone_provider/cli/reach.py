@@ -82,7 +82,7 @@ def runtime_of_all(output: Output, cache_root: Path, authority: str | None) -> R
 
 
 def _settings(output: Output, cache_root: Path, environment: str, authority: str | None) -> Settings:
-    from dpone_provider.assembly.coordination import authority_not_given
+    from dpone_provider.assembly.materializer import authority_not_given
     from dpone_provider.assembly.settings import Settings
 
     if not authority:
