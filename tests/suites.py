@@ -114,8 +114,8 @@ SUITES = (
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(
-                "1,200 schedules, 50 of them twice",
-                python("tests.simulation.soak", "--schedules", "1200", "--workers", "2", "--replays", "50"),
+                "1,800 schedules, 100 of them twice",
+                python("tests.simulation.soak", "--schedules", "1800", "--workers", "2", "--replays", "100"),
             ),
         ),
     ),

@@ -15,8 +15,8 @@ from dpone_provider.domain.identity import AttemptBinding
 from tests.races.estate import ENVIRONMENT, WORKLOADS, Entering, Estate, Reach, sealed
 from tests.races.processes import CONTEXT, SECONDS, in_processes, shared
 
-DELIVERIES = int(os.environ.get("DPONE_TEST_DELIVERIES", "400"))
-PROCESSES, THREADS, LATE = 2, 16, 4
+DELIVERIES = int(os.environ.get("DPONE_TEST_DELIVERIES", "2000"))
+PROCESSES, THREADS, LATE = 2, 46, 4
 EACH = PROCESSES * (THREADS + LATE)
 """Deliveries of one attempt: so many race, from threads of several processes, and some come when it is over."""
 

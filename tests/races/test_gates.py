@@ -23,7 +23,7 @@ from tests.races.estate import Estate, Reach
 from tests.races.issuing import Controller, Issued
 from tests.waiting import wait_until
 
-GATES = int(os.environ.get("DPONE_TEST_RACED_GATES", "100"))
+GATES = int(os.environ.get("DPONE_TEST_RACED_GATES", "150"))
 TOGETHER = 50
 RACERS, STAYING = 4, 1
 """Who connects all the time, and how many of them stay until their session is ended."""
