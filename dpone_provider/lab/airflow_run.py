@@ -83,7 +83,7 @@ def airflow_running(
         running: dict[str, ChildProcess] = {}
         for name, arguments in PROCESSES.items():
             running[name] = stack.enter_context(_started(name, arguments, home, environment, LONGEST_SECONDS))
-            stack.callback(_stop_together, running)
+            stack.callback(stop_together, running)
         api = AirflowApi(port, password, partial(_require_alive, running, home))
         _wait_until_ready(api)
         yield api
@@ -129,7 +129,7 @@ def _started(
             yield process
 
 
-def _stop_together(running: Mapping[str, ChildProcess]) -> None:
+def stop_together(running: Mapping[str, ChildProcess]) -> None:
     """Ask all of them to end at once: one after the other, each would take its own grace."""
     with ThreadPoolExecutor(len(running)) as pool:
         for stopped in [pool.submit(process.stop, STOP_GRACE_SECONDS) for process in running.values()]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -11,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dpone_provider import lab
+from dpone_provider.adapters.cache.durable import remove_tree
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.process.stoppable import StoppableChildren
 from dpone_provider.application.ledger.calls import settled
@@ -39,6 +39,13 @@ DRAIN_SECONDS = 60.0
 RUN_SECONDS = 120.0
 
 
+def begin_anew(work: Path) -> None:
+    """Make an empty directory in the place of what an earlier run left: in its cache, directories are read-only."""
+    if work.exists():
+        remove_tree(work)
+    work.mkdir(parents=True)
+
+
 @dataclass(slots=True)
 class Demo:
     """One run of the path."""
@@ -58,9 +65,8 @@ class Demo:
 
     def _run(self) -> None:
         work = self.root / "demo"
-        shutil.rmtree(work, ignore_errors=True)
         try:
-            work.mkdir(parents=True)
+            begin_anew(work)
         except OSError as error:
             unwind(unusable(work, error))
         with ExitStack() as stack:
