@@ -58,7 +58,8 @@ class ReadmissionRows(Protocol):
         """Wait until no other transaction of the ledger is open, let none begin until this one ends; then read.
 
         The first call of its transaction. PostgreSQL: ``LOCK TABLE authority IN ACCESS EXCLUSIVE MODE``; every other
-        transaction reads that table in its first statement, and so keeps a shared lock of it until it ends.
+        transaction reads that table in its first statement, and so keeps a shared lock of it until it ends. SQL Server:
+        ``TABLOCKX, HOLDLOCK``; the row is read under REPEATABLEREAD in each transaction's first batch.
         """
 
     def opened(self) -> Readmission | None:
