@@ -16,9 +16,10 @@ from typing import Final
 from dpone_provider.adapters.mssql.definitions import read
 from dpone_provider.adapters.mssql.errors import LoginRefused, Meaning, ServerError
 from dpone_provider.adapters.mssql.logins import SALT_BYTES, password_hash
-from dpone_provider.adapters.mssql.names import binary
+from dpone_provider.adapters.mssql.names import binary, qualified
 from dpone_provider.adapters.mssql.observation import effects_of
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
+from dpone_provider.application.relational.definitions import Standing
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.secret import Secret
@@ -45,6 +46,10 @@ class Capability(StrEnum):
     TRANSACTION_IDS = "CURRENT_TRANSACTION_ID() and session context"
     UTF16 = "text of any 16-bit units, unpaired surrogates and NUL included"
     CATALOG = "the catalog views that definitions are read from"
+    KEYS = "keys and indexes in the catalog views"
+    NAMES = "names of any characters"
+    ALTER_COLUMN = "ALTER COLUMN … NOT NULL"
+    UNLOCKED_SNAPSHOTS = "snapshots that keep no lock on what they have read"
     EFFECTS = "the catalog views that tell what writing a table would meet"
     ENCRYPTION_VIEW = "the view that shows whether a connection is encrypted"
 
@@ -174,8 +179,45 @@ def _catalog(own: Session, server: MssqlServer) -> None:
     read(own, [Relation("dbo", "dpone_probe_of_nothing")])
 
 
+def _keys(own: Session, server: MssqlServer) -> None:
+    name = f"dpone_probe_{token_hex(6)}"
+    try:
+        own.run(f"CREATE TABLE [{name}] (id int NOT NULL PRIMARY KEY, n int); CREATE INDEX [{name}_x] ON [{name}] (n);")
+        (found,) = read(own, [Relation("dbo", name)])
+        if not isinstance(found, Standing) or found.primary_key != ("id",) or len(found.indexes) != 1:
+            raise Lacking(f"a table with a primary key and an index is told as {found}")
+    finally:
+        own.run(f"DROP TABLE IF EXISTS [{name}];")
+
+
+def _names(own: Session, server: MssqlServer) -> None:
+    name = f"dpone_probe_{token_hex(6)}"
+    table = qualified(Relation("dbo", name + ' "].'))
+    try:
+        own.run(f'CREATE TABLE {table} ([a]] "b] int);')
+        (found,) = own.row(
+            f"SELECT COUNT(*) FROM sys.columns WHERE object_id = OBJECT_ID(N'{table}') AND name = N'a] \"b';"
+        )
+        if found != 1:
+            raise Lacking("a table and a column with quotes and brackets in their names are not found again")
+    finally:
+        own.run(f"DROP TABLE IF EXISTS {table};")
+
+
+def _unlocked_snapshots(own: Session, server: MssqlServer) -> None:
+    name = f"dpone_probe_{token_hex(6)}"
+    own.run(f"CREATE TABLE [{name}] (id int);")
+    try:
+        own.run(f"SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRANSACTION; SELECT COUNT(*) FROM [{name}];")
+        with server.session("dpone probe: beside", SECONDS) as other:
+            other.run(f"SET LOCK_TIMEOUT 500; ALTER TABLE [{name}] ADD n int NULL;")
+    finally:
+        own.run("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED;")
+        own.run(f"DROP TABLE IF EXISTS [{name}];")
+
+
 def _effects(own: Session, server: MssqlServer) -> None:
-    effects_of(own, [1])
+    effects_of(own, ["1"])
 
 
 def _hashed_password(own: Session, server: MssqlServer) -> None:
@@ -248,6 +290,12 @@ PROBES: Final[Mapping[Capability, Probe]] = MappingProxyType(
             "SELECT CONVERT(varchar(20), CONVERT(varbinary(8), N'a' + NCHAR(0) + NCHAR(55357)), 2);", "610000003DD8"
         ),
         Capability.CATALOG: _catalog,
+        Capability.KEYS: _keys,
+        Capability.NAMES: _names,
+        Capability.ALTER_COLUMN: _runs(
+            "CREATE TABLE [{name}] (id int NOT NULL);", "ALTER TABLE [{name}] ALTER COLUMN id bigint NOT NULL;"
+        ),
+        Capability.UNLOCKED_SNAPSHOTS: _unlocked_snapshots,
         Capability.EFFECTS: _effects,
         Capability.ENCRYPTION_VIEW: _gives(
             "SELECT COUNT(*) FROM sys.dm_exec_connections WHERE session_id = @@SPID AND encrypt_option IS NOT NULL;", 1

@@ -20,7 +20,7 @@ from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.capabilities import Capability
 from tests.adapters.mssql.given_server import require, schema
-from tests.conformance.reader_suite import COLUMNS, WIDE
+from tests.conformance.reader_suite import COLUMNS, WIDE, ReaderSuite
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.mssql
@@ -49,17 +49,22 @@ def database(server: MssqlServer, *settings: str) -> Iterator[MssqlServer]:
 
 
 @contextmanager
-def login(server: MssqlServer) -> Iterator[MssqlServer]:
+def login(server: MssqlServer, *options: str) -> Iterator[MssqlServer]:
     """Give the server through a login of the test's own, with a user in the given database."""
     name, secret = f"dpone_test_{token_hex(6)}", Secret(token_hex(16) + "aA1!")
-    sid = "0x" + TEST_TAG + token_hex(10).upper()
+    more = "".join(f", {option}" for option in options)
     with server.session("dpone test", 60) as own:
-        own.run(f"CREATE LOGIN [{name}] WITH PASSWORD = N'{secret.reveal()}', SID = {sid}, CHECK_POLICY = OFF;")
+        own.run(f"CREATE LOGIN [{name}] WITH PASSWORD = N'{secret.reveal()}'{more};")
         own.run(f"CREATE USER [{name}] FOR LOGIN [{name}];")
         try:
             yield replace(server, credential=Credential(name, secret))
         finally:
             own.run(f"DROP USER [{name}]; DROP LOGIN [{name}];")
+
+
+def own_sid() -> str:
+    """Return what gives a login a SID of the tests' own."""
+    return f"SID = 0x{TEST_TAG}{token_hex(10).upper()}, CHECK_POLICY = OFF"
 
 
 def number(own: Session, statement: str) -> int:
@@ -83,7 +88,11 @@ def test_a_login_from_a_hash_is_made_and_rolled_back_with_its_transaction(server
 
 def test_a_disabled_login_keeps_its_session_until_it_is_ended(server: MssqlServer) -> None:
     require(Capability.CHOSEN_SIDS, Capability.SESSION_VIEWS, Capability.NATIVE_NUMBERS)
-    with login(server) as at, server.session("dpone test", 60) as own, at.session("dpone test: issued", 60) as issued:
+    with (
+        login(server, own_sid()) as at,
+        server.session("dpone test", 60) as own,
+        at.session("dpone test: issued", 60) as issued,
+    ):
         (spid,) = issued.row("SELECT CONVERT(int, @@SPID);")
         own.run(f"ALTER LOGIN [{at.credential.user}] DISABLE;")
         assert issued.row("SELECT 1;") == (1,)
@@ -100,7 +109,7 @@ def test_a_disabled_login_keeps_its_session_until_it_is_ended(server: MssqlServe
 
 def test_the_fence_sees_the_callers_login_and_transaction_in_another_database(server: MssqlServer) -> None:
     require(Capability.CHOSEN_SIDS, Capability.TRANSACTION_IDS)
-    with database(server) as other, login(server) as at:
+    with database(server) as other, login(server, own_sid()) as at:
         name = other.endpoint.database
         with other.session("dpone test", 60) as own:
             own.run(
@@ -171,11 +180,14 @@ def source(server: MssqlServer, rows: int) -> Iterator[tuple[Session, Relation, 
             f" INSERT INTO [{name}].t SELECT i, N'n' FROM n OPTION (MAXRECURSION 0);"
         )
         own.run(f"GRANT SELECT ON SCHEMA::[{name}] TO [{at.credential.user}];")
-        yield own, Relation(name, "t"), MssqlReader(at, seconds=60)
+        try:
+            yield own, Relation(name, "t"), MssqlReader(at, seconds=60)
+        finally:
+            own.run(f"REVOKE SELECT ON SCHEMA::[{name}] FROM [{at.credential.user}];")
 
 
 def test_a_snapshot_is_not_touched_by_what_is_committed_meanwhile(server: MssqlServer) -> None:
-    require(Capability.SNAPSHOTS, Capability.CHOSEN_SIDS, Capability.CATALOG)
+    require(Capability.SNAPSHOTS, Capability.CATALOG)
     with source(server, 20_000) as (own, relation, reader):
         with reader.snapshot(relation, COLUMNS, ("id",), WIDE) as snapshot:
             found = snapshot.batches()
@@ -187,7 +199,7 @@ def test_a_snapshot_is_not_touched_by_what_is_committed_meanwhile(server: MssqlS
 
 
 def test_a_definition_that_changes_under_a_snapshot_ends_it(server: MssqlServer) -> None:
-    require(Capability.SNAPSHOTS, Capability.CHOSEN_SIDS, Capability.CATALOG)
+    require(Capability.SNAPSHOTS, Capability.CATALOG, Capability.UNLOCKED_SNAPSHOTS)
     with source(server, 10) as (own, relation, reader):
         with reader.snapshot(relation, COLUMNS, ("id",), WIDE) as snapshot:
             own.run(f"ALTER TABLE [{relation.schema}].t ADD more int NULL;")
@@ -197,7 +209,7 @@ def test_a_definition_that_changes_under_a_snapshot_ends_it(server: MssqlServer)
 
 
 def test_text_that_is_no_unicode_is_never_read_as_other_text(server: MssqlServer) -> None:
-    require(Capability.SNAPSHOTS, Capability.CHOSEN_SIDS, Capability.CATALOG, Capability.UTF16)
+    require(Capability.SNAPSHOTS, Capability.CATALOG, Capability.UTF16)
     with source(server, 1) as (own, relation, reader):
         own.run(f"UPDATE [{relation.schema}].t SET name = N'a' + NCHAR(55357) + N'b';")
         with pytest.raises(DponeError), reader.snapshot(relation, COLUMNS, ("id",), WIDE) as snapshot:
@@ -213,3 +225,44 @@ def test_a_lock_that_is_waited_for_has_its_number(server: MssqlServer) -> None:
             with pytest.raises(ServerError) as raised:
                 other.rows(f"SET LOCK_TIMEOUT 100; SELECT COUNT(*) FROM [{name}].t;")
             assert raised.value.meaning is Meaning.LOCK_TIMEOUT
+
+
+class Source:
+    """`ReaderStage` on the given server: tables in one schema, read through a login that has SELECT only."""
+
+    def __init__(self, own: Session, name: str, at: MssqlServer) -> None:
+        self.own, self.name, self.made = own, name, 0
+        self.reader = MssqlReader(at, seconds=60)
+        self.unreachable = MssqlReader(replace(at, endpoint=replace(at.endpoint, port=1)), seconds=1)
+
+    def table(self, rows: int) -> Relation:
+        """Make one with so many rows."""
+        self.made += 1
+        relation = Relation(self.name, f"t{self.made}")
+        table = f"[{self.name}].[{relation.name}]"
+        self.own.run(f"CREATE TABLE {table} (id bigint NOT NULL PRIMARY KEY, name nvarchar(max) NULL);")
+        self.own.run(
+            f"WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) INSERT INTO {table}"
+            f" SELECT i, CASE WHEN i % 3 > 0 THEN CONCAT(N'n', i) END FROM n WHERE i <= {rows} OPTION (MAXRECURSION 0);"
+        )
+        return relation
+
+    def change(self, relation: Relation) -> None:
+        """Delete one row and add two."""
+        table = f"[{relation.schema}].[{relation.name}]"
+        self.own.run(f"DELETE FROM {table} WHERE id = 1; INSERT INTO {table} VALUES (1001, N'x'), (1002, N'y');")
+
+
+class TestGivenReader(ReaderSuite):
+    """The port's own suite."""
+
+    @pytest.fixture
+    def stage(self) -> Iterator[Source]:
+        """Give a source."""
+        server = require(Capability.SNAPSHOTS, Capability.CATALOG).server
+        with server.session("dpone test", 60) as own, schema(own) as name, login(server) as at:
+            own.run(f"GRANT SELECT ON SCHEMA::[{name}] TO [{at.credential.user}];")
+            try:
+                yield Source(own, name, at)
+            finally:
+                own.run(f"REVOKE SELECT ON SCHEMA::[{name}] FROM [{at.credential.user}];")

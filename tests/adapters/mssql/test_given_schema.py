@@ -9,10 +9,11 @@ from secrets import token_hex
 import pytest
 
 from dpone_provider.adapters.mssql import ddl
-from dpone_provider.adapters.mssql.definitions import Standing, read
+from dpone_provider.adapters.mssql.definitions import read
 from dpone_provider.adapters.mssql.observation import effects_of
 from dpone_provider.adapters.mssql.schema_reader import MssqlSchemaReader
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
+from dpone_provider.application.relational.definitions import Standing
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.schema.actions import (
     Action,
@@ -128,6 +129,7 @@ def test_a_type_is_observed_as_it_was_declared(there: Schema, text: str) -> None
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_name_of_any_characters_is_one_name(there: Schema, name: str) -> None:
+    require(Capability.KEYS, Capability.NAMES)
     declared = there.table(
         column(name, "int64", nullable=False, comment="it's " + name),
         name=name,
@@ -172,6 +174,7 @@ def _actions(there: Schema) -> list[Action]:
 
 
 def test_after_each_action_the_table_is_what_the_plan_says(there: Schema) -> None:
+    require(Capability.KEYS, Capability.ALTER_COLUMN)
     store = there.table(column("id", "int64", nullable=False), name="store", primary_key=("id",))
     there.do(store.relation, CreateTable(store))
     relation, expected = Relation(there.name, "t"), None
@@ -223,7 +226,8 @@ def test_what_writing_a_table_would_meet_is_told(there: Schema) -> None:
     for name in ("plain", "kept"):
         (found,) = read(there.own, [Relation(there.name, name)])
         assert isinstance(found, Standing)
-        ids[name] = found.object_id
+        ids[name] = found.identity
     told = effects_of(there.own, list(ids.values()))
+    there.own.run(f"ALTER TABLE [{there.name}].[kept] DROP CONSTRAINT of_plain;")
     assert told[ids["plain"]] == (f"foreign key of_plain of {there.name}.kept",)
     assert set(told[ids["kept"]]) == {"column id, an identity", "column twice, computed", "trigger fires"}

@@ -87,7 +87,7 @@ def place() -> Iterator[Place]:
         made = Place(found.server, own, name)
         yield made
         for user in made.users:
-            own.run(f"DROP USER [{user}]; DROP LOGIN [{user}];")
+            own.run(f"REVOKE SELECT ON SCHEMA::[{name}] FROM [{user}]; DROP USER [{user}]; DROP LOGIN [{user}];")
 
 
 def declared(name: str, *logicals: str) -> Table:
