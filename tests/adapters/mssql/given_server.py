@@ -11,10 +11,12 @@ from secrets import token_hex
 
 import pytest
 
+from dpone_provider.adapters.mssql.errors import ServerError
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.adapters.secrets.url import parse_url
 from dpone_provider.domain.connection import Endpoint, TlsMode
 from tests.adapters.mssql.capabilities import Capability, lacks
+from tests.waiting import wait_until
 
 VARIABLE = "DPONE_TEST_MSSQL_URL"
 """``mssql://administrator:password@host:port/database?encrypt=trust``; the database may be written."""
@@ -60,6 +62,19 @@ def require(*needed: Capability) -> GivenServer:
         if why := lacking(capability):
             pytest.skip(f"{found.product} lacks {capability}: {why}")
     return found
+
+
+def drop_login(own: Session, name: str) -> None:
+    """Drop a login with its user here; the server may still be ending its last session."""
+
+    def dropped() -> bool:
+        try:
+            own.run(f"IF USER_ID(N'{name}') IS NOT NULL DROP USER [{name}]; DROP LOGIN [{name}];")
+        except ServerError:
+            return False
+        return True
+
+    wait_until(dropped, what=f"the end of login {name}")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.capabilities import Capability
-from tests.adapters.mssql.given_server import require, schema
+from tests.adapters.mssql.given_server import drop_login, require, schema
 from tests.conformance.reader_suite import COLUMNS, WIDE, ReaderSuite
 from tests.waiting import wait_until
 
@@ -59,7 +59,7 @@ def login(server: MssqlServer, *options: str) -> Iterator[MssqlServer]:
         try:
             yield replace(server, credential=Credential(name, secret))
         finally:
-            own.run(f"DROP USER [{name}]; DROP LOGIN [{name}];")
+            drop_login(own, name)
 
 
 def own_sid() -> str:

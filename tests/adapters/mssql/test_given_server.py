@@ -30,7 +30,7 @@ from dpone_provider.domain.schema.tables import Column, Table
 from dpone_provider.domain.schema.types import parse_logical_type
 from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.capabilities import Capability
-from tests.adapters.mssql.given_server import require, schema
+from tests.adapters.mssql.given_server import drop_login, require, schema
 
 pytestmark = pytest.mark.mssql
 WIDE = Bounds(max_rows=10**6, max_bytes=1 << 30, batch_rows=1000)
@@ -87,7 +87,8 @@ def place() -> Iterator[Place]:
         made = Place(found.server, own, name)
         yield made
         for user in made.users:
-            own.run(f"REVOKE SELECT ON SCHEMA::[{name}] FROM [{user}]; DROP USER [{user}]; DROP LOGIN [{user}];")
+            own.run(f"REVOKE SELECT ON SCHEMA::[{name}] FROM [{user}];")
+            drop_login(own, user)
 
 
 def declared(name: str, *logicals: str) -> Table:
