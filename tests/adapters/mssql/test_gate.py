@@ -28,6 +28,7 @@ from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Login
 from tests.adapters.mssql.odbc import needs_odbc, server_at
 from tests.conformance.gate_suite import GateSuite, LoginDenied
+from tests.waiting import wait_until
 
 PLAN = GrantPlan(writer_schemas=(MANAGED,))
 
@@ -195,6 +196,8 @@ def test_a_transaction_that_outlives_its_session_counts(stage: Stage) -> None:
         seen = stage.closed(principal)
         assert f"transaction {transaction}" in seen.transactions[0]
     stage.instance.lingering.add(transaction)
+    gone = "the server to have seen the session's end"
+    wait_until(lambda: all(owner is None for _, owner in stage.instance.sessions.values()), what=gone)
     after = stage.gate.observe(principal)
     assert isinstance(after, SessionObservation)
     assert after.sessions == ()
