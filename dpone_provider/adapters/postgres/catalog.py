@@ -8,15 +8,16 @@ from typing import Final, TypeVar
 
 from dpone_provider.adapters.postgres import enrolment, observation
 from dpone_provider.adapters.postgres.enrolment import STATEMENTS
-from dpone_provider.adapters.postgres.errors import ERRORS, unreadable
-from dpone_provider.adapters.postgres.observation import Blocked
+from dpone_provider.adapters.postgres.errors import ERRORS
 from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.adapters.postgres.target import OBSERVATION
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.observation import Blocked
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import Incarnation, OccurrenceId, Relation
-from dpone_provider.domain.outcomes import Refused, Unknown, refuse
+from dpone_provider.domain.outcomes import Refused, Unknown
 
 Result = TypeVar("Result")
 CALL_SECONDS: Final = 15.0
@@ -56,7 +57,7 @@ class PostgresCatalog:
             if not isinstance(seen, Blocked):
                 return seen
             if deadline.clock.monotonic() >= until:
-                return self._blocked(seen)
+                return seen.refusal(self.endpoint.database)
             deadline.clock.wait(POLL_SECONDS)
 
     def raise_mark(self, sequence: int) -> Unknown | None:
@@ -87,15 +88,6 @@ class PostgresCatalog:
                 return question(own)
         except ERRORS as error:
             return unreadable(error, f"{purpose} of {self.endpoint}")
-
-    def _blocked(self, blocked: Blocked) -> Refused:
-        return refuse(
-            "observation_blocked",
-            f"database {self.endpoint.database}",
-            found="; ".join(blocked.blockers),
-            allowed="nobody who changes these tables or creates in their schemas in an open transaction",
-            next_command="wait for it or end it, then run the same command again; nothing was changed",
-        )
 
 
 def _attempts(own: Session, occurrence: OccurrenceId) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from dpone_provider.application.relational.answers import LOGIN_REFUSED
-from dpone_provider.application.relational.answers import unanswered as unanswered
-from dpone_provider.application.relational.answers import unreadable as unreadable
 
 PROVEN_ROLLBACK: Final = frozenset(
     {

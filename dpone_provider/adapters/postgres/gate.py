@@ -15,18 +15,18 @@ from dpone_provider.adapters.postgres.errors import (
     AnswerLost,
     PostgresError,
     ServerError,
-    unanswered,
-    unreadable,
 )
 from dpone_provider.adapters.postgres.half_open import UnderWay, Watch
 from dpone_provider.adapters.postgres.names import filled, identifier, listed, literal
 from dpone_provider.adapters.postgres.session import KeptSession, Session, borrowed
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
+from dpone_provider.application.principals import unused_name
+from dpone_provider.application.relational.answers import unanswered, unreadable
 from dpone_provider.documents.canonical import canonical_bytes
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of, principal_name
-from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, refuse, unknown
+from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of
+from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, unknown
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load
 
@@ -60,15 +60,9 @@ class PostgresGate:
 
     def propose(self, attempt_id: AttemptId, used: Collection[str]) -> Principal | Refused:
         """Choose the login's name: it follows from the attempt, and is used once."""
-        name = principal_name(attempt_id)
-        if name in used:
-            return refuse(
-                "principal_name_used",
-                f"login {name}",
-                found="a journal row of that name on this service",
-                allowed="a name that was never used",
-                next_command=f"dpone attempt show {attempt_id}",
-            )
+        name = unused_name(attempt_id, used)
+        if isinstance(name, Refused):
+            return name
         return Principal(service_id=self.service_id, name=name, sid=name)
 
     def create(self, principal: Principal, plan: GrantPlan, handle: object) -> Secret | Failed | Unknown:

@@ -10,8 +10,8 @@ from dpone_provider.adapters.postgres.names import too_long
 from dpone_provider.adapters.postgres.session import Session
 from dpone_provider.adapters.postgres.target import OBSERVATION, effects_of
 from dpone_provider.application.ports.catalog import DatabaseObservation, ObjectKind, ObservedObject
-from dpone_provider.application.relational.observation import Blocked as Blocked
 from dpone_provider.application.relational.observation import (
+    Blocked,
     Classes,
     classes_of,
     evidence_digest,
