@@ -109,6 +109,7 @@ class Readmitter:
             raise DponeError(may_have_changed(error.failure, f"{run.opened} is open")) from error
 
     def _go_through(self, run: _Run, told: Told) -> Readmitted:
+        require(self.ledger, "readmission above", lambda tx: scripts.go_above(tx, run.opened, run.mark), run.seconds)
         self._close_strays(run, told)
         self._give_up_running(run, told)
         settled_ = self._settle(run, told)
@@ -156,7 +157,7 @@ class Readmitter:
         seconds = self._deadline()
         marks = [one.allegiance.mark for one in standing.targets if one.allegiance is not None]
         mark = max(authority.mark, *marks, 0)
-        opened = require(self.ledger, "readmission begin", lambda tx: scripts.begin(tx, wanted, mark), seconds)
+        opened = require(self.ledger, "readmission begin", lambda tx: scripts.begin(tx, wanted), seconds)
         return _Run(opened=opened, seconds=seconds, standing=standing, mark=mark, buried=buried)
 
     def _close_strays(self, run: _Run, told: Told) -> None:

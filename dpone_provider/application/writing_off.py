@@ -70,16 +70,17 @@ class Forgetter:
             by=self.by,
         )
         seconds = Deadline.after(self.clock, self.seconds)
-        opened = require(self.ledger, "forgetting begin", lambda tx: scripts.begin(tx, wanted, authority.mark), seconds)
+        opened = require(self.ledger, "forgetting begin", lambda tx: scripts.begin(tx, wanted), seconds)
         try:
-            return self._forget(opened, seconds)
+            return self._forget(opened, authority.mark, seconds)
         except DponeError as error:
             raise DponeError(may_have_changed(error.failure, f"{opened} is open")) from error
 
-    def _forget(self, opened: Readmission, seconds: Deadline) -> Forgotten:
+    def _forget(self, opened: Readmission, mark: int, seconds: Deadline) -> Forgotten:
         def evidence(attempt: Attempt, names: tuple[str, ...], outcome: AttemptState) -> bytes:
             return judged(opened, attempt, names, outcome, self.clock)
 
+        require(self.ledger, "forgetting above", lambda tx: scripts.go_above(tx, opened, mark), seconds)
         settled = require(self.ledger, "forgetting", lambda tx: scripts.forget(tx, opened, evidence), seconds)
         require(self.ledger, "forgetting end", lambda tx: scripts.end(tx, opened), seconds)
         buried = require(self.ledger, "read", lambda tx: tx.burials(), seconds)

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import pytest
 
+from dpone_provider.application.ledger import readmission as scripts
+from dpone_provider.application.ports.ledger import LedgerTransaction
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.identity import AttemptBinding, principal_name
 from dpone_provider.domain.occurrence import OccurrenceState
-from dpone_provider.domain.outcomes import DponeError, Refused
+from dpone_provider.domain.outcomes import DponeError, Failed, Refused, fail
 from dpone_provider.domain.publication import PublicationState
+from dpone_provider.domain.readmission import Readmission, ReadmissionKind
 from tests.application.test_recovery import left
 from tests.simulation.actors import Crash
 from tests.simulation.authority import Backup, another, readmit, revive, standing
@@ -161,6 +164,31 @@ def test_another_machine_follows_whatever_its_pointer_names() -> None:
         assert isinstance(report, PromotionReport), report
         assert cache.pointers["synthetic"].occurrence_id == anew.occurrence_id
     succeeded(world.run(world.binding(anew, FLIGHTS)))
+
+
+def test_a_beginning_that_is_rolled_back_hides_nothing() -> None:
+    """A sequence is in no transaction: what begins leaves it alone, and the targets' marks still tell."""
+    one = lost()
+    own = one.world.ledger.rows.authority[0]
+    wanted = Readmission(
+        readmission_id="00000000-0000-4000-8000-000000000001",
+        kind=ReadmissionKind.READMIT,
+        authority_id=own.authority_id,
+        from_incarnation=own.incarnation,
+        incarnation=own.incarnation,
+        because="told by a test",
+        by="a test",
+    )
+
+    def killed(tx: LedgerTransaction) -> Failed:
+        assert not isinstance(scripts.begin(tx, wanted), Refused)
+        return fail("killed", "the process", found="its end", allowed="COMMIT", next_command="again")
+
+    one.world.ledger.readmitting().run("readmission begin", killed, Deadline.after(one.world.clock, 1.0))
+    assert one.world.ledger.rows.readmissions == {}
+    assert standing(one.world).refusal is not None
+    readmit(one.world)
+    goes_on(one)
 
 
 def test_nobody_is_let_in_while_it_is_open() -> None:

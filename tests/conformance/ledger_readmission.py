@@ -75,9 +75,10 @@ class LedgerReadmission(LedgerStage):
 
     def begin(self, ledger: Ledger, kind: ReadmissionKind = ReadmissionKind.READMIT, mark: int = 0) -> Readmission:
         """Begin one."""
-        return good(
-            ledger.readmitting().run("begin", lambda tx: readmission.begin(tx, wanted(ledger, kind), mark), deadline())
-        )
+        inside = ledger.readmitting()
+        opened = good(inside.run("begin", lambda tx: readmission.begin(tx, wanted(ledger, kind)), deadline()))
+        good(inside.run("above", lambda tx: readmission.go_above(tx, opened, mark), deadline()))
+        return opened
 
     def inside(self, ledger: Ledger) -> Steps:
         """Act inside it."""
@@ -117,7 +118,7 @@ class LedgerReadmission(LedgerStage):
     def test_another_kind_is_refused_while_one_is_open(self, ledger: Ledger, opened: Readmission) -> None:
         """A copy that is being readmitted cannot forget half-way."""
         other = wanted(ledger, ReadmissionKind.FORGET, "forgetting")
-        outcome = ledger.readmitting().run("begin", lambda tx: readmission.begin(tx, other, 0), deadline())
+        outcome = ledger.readmitting().run("begin", lambda tx: readmission.begin(tx, other), deadline())
         assert isinstance(outcome, Refused)
         assert outcome.problem.reason == "readmission_of_another_kind"
 

@@ -39,7 +39,7 @@ def _bury(tx: LedgerTransaction) -> object:
 
 def _begin(tx: LedgerTransaction) -> object:
     ours = replace(WANTED, authority_id=tx.lock_authority().authority_id)
-    return readmission.begin(tx, ours, 0)
+    return readmission.begin(tx, ours)
 
 
 EXCLUSIVE: dict[str, Script] = {"bury": _bury, "readmission begin": _begin}

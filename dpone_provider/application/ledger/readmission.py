@@ -50,8 +50,8 @@ MANY = 1_000_000
 """More than an authority ever has of what is still live."""
 
 
-def begin(tx: LedgerTransaction, wanted: Readmission, mark: int) -> Readmission | Refused:
-    """Nothing → open, or the open one again. ``mark`` is the highest that a target has seen.
+def begin(tx: LedgerTransaction, wanted: Readmission) -> Readmission | Refused:
+    """Nothing → open, or the open one again.
 
     ``wanted`` says kind, reason and who; from which incarnation to which is read here.
     """
@@ -62,8 +62,17 @@ def begin(tx: LedgerTransaction, wanted: Readmission, mark: int) -> Readmission 
     if opened is None or opened.incarnation != standing.observed:
         opened = replace(wanted, from_incarnation=standing.recorded, incarnation=standing.observed)
         tx.add_readmission(opened)
-    tx.raise_sequence(mark)
     return opened
+
+
+def go_above(tx: LedgerTransaction, opened: Readmission, mark: int) -> None:
+    """Let the next number be above ``mark``, the highest that a target has seen; only once the readmission is open.
+
+    PostgreSQL's sequences are in no transaction: raised in the one that opens it, and then rolled back, nothing would
+    show any more that the ledger went back.
+    """
+    _required(tx, opened)
+    tx.raise_sequence(mark)
 
 
 def enter_stray(tx: LedgerTransaction, opened: Readmission, stray: StrayGate) -> None:
