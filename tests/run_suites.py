@@ -127,7 +127,8 @@ def pytest_argv(step: Pytest, paths: Sequence[str], report: Path, *, traced: boo
     """The command line of a pytest run that leaves its results in `report`, and its coverage if `traced`."""
     terms = [*([step.marked] if step.marked else []), *(f"not {marker}" for marker in step.unmarked)]
     expression = ("-m", " and ".join(terms)) if terms else ()
-    workers = ("-n", str(step.workers), "--dist", "worksteal") if step.workers > 1 else ()
+    shared_out = ("loadfile", "--no-loadscope-reorder") if step.by_file else ("worksteal",)
+    workers = ("-n", str(step.workers), "--dist", *shared_out) if step.workers > 1 else ()
     coverage = ("--cov", "--cov-report=") if traced else ()
     return python("pytest", *paths, *expression, *workers, *coverage, f"--junitxml={report}")
 

@@ -23,8 +23,9 @@ class Pytest:
     """A pytest run over folders of `tests/` that exist, or over everything that no other suite names.
 
     `marked` takes only tests with that marker, `unmarked` leaves out tests with any of these. `workers` above 1 is for
-    tests that share nothing outside their process. Branch coverage is measured where it is `traced`, and
-    everywhere with --coverage: it doubles the time of what computes.
+    tests that share nothing outside their process; `by_file` keeps those of a file in one of them, in their order,
+    where what a file shares is dear to make. Branch coverage is measured where it is `traced`, and everywhere with
+    --coverage: it doubles the time of what computes.
     """
 
     folders: tuple[str, ...] = ()
@@ -32,6 +33,7 @@ class Pytest:
     unmarked: tuple[str, ...] = ()
     workers: int = 1
     traced: bool = False
+    by_file: bool = False
 
     @property
     def takes_the_rest(self) -> bool:
@@ -101,7 +103,9 @@ SUITES = (
             ),
         ),
     ),
-    Suite("unit", 130, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2),)),
+    Suite(
+        "unit", 130, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2, by_file=True),)
+    ),
     Suite(
         "exhaustive",
         65,
@@ -166,7 +170,7 @@ SUITES = (
         "lab",
         240,
         "adapters and use cases on real engines",
-        (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3)),
+        (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3, by_file=True)),
     ),
     Suite(
         "airflow",
@@ -186,7 +190,7 @@ SUITES = (
         "acceptance",
         230,
         "the paths of demo and tutorial; an authority that goes back",
-        (Pytest(folders=("acceptance", "wentback"), workers=3),),
+        (Pytest(folders=("acceptance", "wentback"), workers=3, by_file=True),),
     ),
 )
 

@@ -55,6 +55,7 @@ def test_a_marked_run_covers_only_paths_that_use_the_marker(tmp_path: Path) -> N
             Pytest(unmarked=("lab", "scheduler"), workers=2),
             ["-m", "not lab and not scheduler", "-n", "2", "--dist", "worksteal"],
         ),
+        (Pytest(workers=3, by_file=True), ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]),
     ],
 )
 def test_markers_and_workers_are_passed_to_pytest(step: Pytest, expression: list[str]) -> None:

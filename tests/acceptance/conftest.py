@@ -12,12 +12,13 @@ from tests.acceptance.world import Place, World, world
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here needs the lab. What asks for more time than usual begins first, the rest runs beside it."""
+    """Everything here needs the lab. Files that ask for more time than usual begin first, the rest runs beside them."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.lab)
-    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+    long = {item.path for item in items if item.get_closest_marker("timeout") is not None}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")
