@@ -78,7 +78,7 @@ SUITES = (
         ),
         narrow=True,
     ),
-    Suite("types", 39, "mypy, strict", (Command("mypy", python("mypy")),), narrow=True),
+    Suite("types", 70, "mypy, strict", (Command("mypy", python("mypy")),), narrow=True),
     Suite(
         "architecture",
         16,
@@ -104,17 +104,17 @@ SUITES = (
         ),
     ),
     Suite(
-        "unit", 130, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2, by_file=True),)
+        "unit", 110, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2, by_file=True),)
     ),
     Suite(
         "exhaustive",
-        65,
+        50,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2),),
     ),
     Suite(
         "simulation",
-        35,
+        40,
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(
@@ -125,7 +125,7 @@ SUITES = (
     ),
     Suite(
         "crash",
-        85,
+        100,
         "every named crash point, on the simulator and on real engines",
         (
             Pytest(folders=("crash",), unmarked=ENGINE_MARKERS, workers=2),
@@ -134,7 +134,7 @@ SUITES = (
     ),
     Suite(
         "model",
-        60,
+        110,
         "every state of small casts, each guard dropped in turn",
         (Pytest(folders=("model",)),),
         narrow=True,
@@ -155,40 +155,40 @@ SUITES = (
     ),
     Suite(
         "interleaving",
-        110,
+        95,
         "every pair of ledger transactions, in every order",
         (Pytest(folders=("interleaving",), workers=3),),
     ),
     Suite(
         "races",
-        50,
+        70,
         "deliveries, gates and ends raced on a real PostgreSQL",
         (Pytest(folders=("races",)),),
         narrow=True,
     ),
     Suite(
         "lab",
-        240,
+        230,
         "adapters and use cases on real engines",
         (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3, by_file=True)),
     ),
     Suite(
         "airflow",
-        80,
+        130,
         "operators, loader and bundle inside Airflow",
         (Pytest(folders=("airflow",)), Pytest(marked="scheduler")),
         narrow=True,
     ),
     Suite(
         "docs",
-        20,
+        25,
         "examples that run, reference pages that match the code",
         (Pytest(folders=("docs",), workers=2),),
         narrow=True,
     ),
     Suite(
         "acceptance",
-        230,
+        330,
         "the paths of demo and tutorial; an authority that goes back",
         (Pytest(folders=("acceptance", "wentback"), workers=3, by_file=True),),
     ),
