@@ -170,6 +170,9 @@ class Programs:
         except subprocess.TimeoutExpired:
             end_group(process)
             return None
+        except BaseException:
+            end_group(process)
+            raise
         finally:
             with self._changing:
                 self._running.discard(process)
@@ -195,20 +198,22 @@ class Runner:
     def run(self, chosen: Sequence[Suite]) -> list[tuple[Suite, Tally]]:
         """Run these suites, and return what came of each in the order given."""
         narrow = sorted(filter(lambda one: one.narrow, chosen), key=_when)
-        tallies: dict[str, Tally] = {}
-        try:
-            if len(narrow) > 1:
-                with ThreadPoolExecutor(LANES) as lanes:
-                    tallies |= zip([one.name for one in narrow], lanes.map(self._aside, narrow), strict=True)
-            for suite in chosen:
-                if suite.name not in tallies:
-                    print(heading(suite), flush=True)
-                    tallies[suite.name] = self.run_suite(suite)
-                    print(ending(suite, tallies[suite.name]), flush=True)
-        except KeyboardInterrupt:
-            self.programs.end_all()
-            raise
+        tallies = self._side_by_side(narrow) if len(narrow) > 1 else {}
+        for suite in chosen:
+            if suite.name not in tallies:
+                print(heading(suite), flush=True)
+                tallies[suite.name] = self.run_suite(suite)
+                print(ending(suite, tallies[suite.name]), flush=True)
         return [(suite, tallies[suite.name]) for suite in chosen]
+
+    def _side_by_side(self, narrow: Sequence[Suite]) -> dict[str, Tally]:
+        with ThreadPoolExecutor(LANES) as lanes:
+            try:
+                return dict(zip([one.name for one in narrow], lanes.map(self._aside, narrow), strict=True))
+            except BaseException:
+                # Before the lanes are waited for.
+                self.programs.end_all()
+                raise
 
     def _aside(self, suite: Suite) -> Tally:
         """Run a suite beside another one: what it says is kept until its end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -267,3 +268,34 @@ def test_what_is_planned_counts_two_narrow_suites_at_a_time() -> None:
         planned_seconds([named("a", 40, narrow=True), named("b", 60, narrow=True), named("c", 60, narrow=True)]) == 80
     )
     assert planned_seconds([named("c", 100)]) == 100
+
+
+INTERRUPTED_RUN = """
+import signal, sys
+from pathlib import Path
+from tests.run_suites import Runner, Workplace
+from tests.suites import Command, Suite
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+root = Path(sys.argv[1])
+(root / "coverage").mkdir()
+source = "import os, pathlib, signal\\nfile = pathlib.Path({!r})\\nfile.write_text(str(os.getpid()))\\nsignal.pause()"
+suites = [
+    Suite(name, 60, "", (Command(name, (sys.executable, "-c", source.format(str(root / name)))),), narrow=narrow)
+    for name, narrow in eval(sys.argv[2])
+]
+Runner(place=Workplace(root)).run(suites)
+"""
+
+
+@pytest.mark.parametrize("suites", [[("wide", False)], [("a", True), ("b", True)]], ids=["wide", "narrow"])
+def test_an_interrupt_ends_what_runs(place: Workplace, suites: list[tuple[str, bool]]) -> None:
+    """Found: what ran in the main thread was forgotten before all were ended, and went on without its workplace."""
+    argv = [sys.executable, "-c", INTERRUPTED_RUN, str(place.root), repr(suites)]
+    running = subprocess.Popen(argv, cwd=run_suites.ROOT, stderr=subprocess.DEVNULL)
+    files = [place.root / name for name, _ in suites]
+    wait_until(lambda: all(file.exists() and file.read_text() for file in files), what="the programs")
+    pids = [int(file.read_text()) for file in files]
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) != 0
+    wait_until(lambda: not any(alive(pid) for pid in pids), what=f"the end of {pids}")
