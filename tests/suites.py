@@ -157,7 +157,7 @@ SUITES = (
         "interleaving",
         95,
         "every pair of ledger transactions, in every order",
-        (Pytest(folders=("interleaving",), workers=3),),
+        (Pytest(folders=("interleaving",), workers=4),),
     ),
     Suite(
         "races",
@@ -170,7 +170,7 @@ SUITES = (
         "lab",
         230,
         "adapters and use cases on real engines",
-        (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3, by_file=True)),
+        (Pytest(folders=("lab",), workers=4), Pytest(marked="lab", workers=4, by_file=True)),
     ),
     Suite(
         "airflow",
@@ -190,7 +190,7 @@ SUITES = (
         "acceptance",
         330,
         "the paths of demo and tutorial; an authority that goes back",
-        (Pytest(folders=("acceptance", "wentback"), workers=3, by_file=True),),
+        (Pytest(folders=("acceptance", "wentback"), workers=4, by_file=True),),
     ),
 )
 
