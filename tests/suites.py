@@ -157,7 +157,7 @@ SUITES = (
         "interleaving",
         95,
         "every pair of ledger transactions, in every order",
-        (Pytest(folders=("interleaving",), workers=4),),
+        (Pytest(folders=("interleaving",), workers=3),),
     ),
     Suite(
         "races",
@@ -168,7 +168,7 @@ SUITES = (
     ),
     Suite(
         "lab",
-        230,
+        220,
         "adapters and use cases on real engines",
         (Pytest(folders=("lab",), workers=4), Pytest(marked="lab", workers=4, by_file=True)),
     ),
@@ -188,9 +188,9 @@ SUITES = (
     ),
     Suite(
         "acceptance",
-        330,
+        340,
         "the paths of demo and tutorial; an authority that goes back",
-        (Pytest(folders=("acceptance", "wentback"), workers=4, by_file=True),),
+        (Pytest(folders=("acceptance", "wentback"), workers=3, by_file=True),),
     ),
 )
 
