@@ -170,7 +170,7 @@ SUITES = (
         "lab",
         220,
         "adapters and use cases on real engines",
-        (Pytest(folders=("lab",), workers=4), Pytest(marked="lab", workers=4, by_file=True)),
+        (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3, by_file=True)),
     ),
     Suite(
         "airflow",
