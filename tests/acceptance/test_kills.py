@@ -26,8 +26,8 @@ from tests.acceptance.wire import Message, Moment
 from tests.acceptance.world import TIMES, Place, World, succeeded
 from tests.waiting import wait_until
 
-CYCLES = int(os.environ.get("DPONE_TEST_KILL_CYCLES", "12"))
-"""Of each of the two transfers: once every victim, way and end together. A soak asks for more, and for other seeds."""
+CYCLES = int(os.environ.get("DPONE_TEST_KILL_CYCLES", "20"))
+"""Of each of the two transfers: forty in all. A soak asks for more, and for other seeds."""
 SEED = int(os.environ.get("DPONE_TEST_KILL_SEED", "20261129"))
 CERTAIN = 0.7
 """Of an engine's messages so many are said in every run."""
