@@ -106,8 +106,9 @@ class Collector:
             DponeError: as `plan`, with nothing removed; Busy while somebody promotes; Refused by the file system, which
                 may have kept some.
         """
-        if not any(one.why is None for one in self.plan(environment, earlier)):
-            return self.plan(environment, earlier)
+        planned = self.plan(environment, earlier)
+        if all(one.why is not None for one in planned):
+            return planned
         seen: list[Judged] = []
 
         def old(entries: tuple[CacheEntry, ...]) -> list[CacheEntry]:

@@ -22,23 +22,17 @@ from dpone_provider.application.ports.gate import LoginGate
 from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction
 from dpone_provider.application.ports.readmission import StrayGate
 from dpone_provider.application.ports.time import Clock, Deadline, Entropy
-from dpone_provider.application.ports.witness import TargetWitness, Traces
+from dpone_provider.application.ports.witness import ADOPTING, TargetWitness, Traces
 from dpone_provider.application.standing import LedgerStanding, Witnessed
 from dpone_provider.documents.attempt_proof import Judgement
 from dpone_provider.documents.canonical import canonical_bytes
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
-from dpone_provider.domain.identity import AttemptId, EngineKind, Principal, ServiceId, SlotId
+from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, SlotId
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 from dpone_provider.domain.readmission import MAX_REASON, Readmission, ReadmissionKind
 
 READMIT_AGAIN = "dpone control readmit --because TEXT, which continues here"
-ADOPTING: Mapping[EngineKind, str] = {
-    EngineKind.POSTGRES: "sql/postgres/060_adopt_copy.sql",
-    EngineKind.MSSQL: "sql/mssql/070_adopt_copy.sql",
-    EngineKind.CLICKHOUSE: "dpone control enroll",
-}
-"""How a database that is a copy itself becomes a target in its own right."""
 Told = Callable[[str], None]
 
 

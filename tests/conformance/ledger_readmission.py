@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dpone_provider.application.attempt import NAME_ONCE
 from dpone_provider.application.ledger import burial, gates, readmission, sealing
 from dpone_provider.application.ledger.readmission import Seen, Settled
 from dpone_provider.application.ledger.sealing import Verdict
@@ -14,7 +15,7 @@ from dpone_provider.application.ports.ledger import Ledger, LedgerTransaction, L
 from dpone_provider.application.ports.readmission import StrayGate
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import AttemptId, ServiceId
+from dpone_provider.domain.identity import AttemptId, Principal, ServiceId
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Refused
 from dpone_provider.domain.publication import PublicationState
@@ -194,7 +195,8 @@ class LedgerReadmission(LedgerStage):
         assert read(ledger, lambda tx: tx.spent(binding.attempt_id))
 
     def test_a_stray_is_used_up(self, ledger: Ledger, opened: Readmission) -> None:
-        """Its name counts among those that were used."""
+        """Its name counts among those that were used: no gate is journaled under it, and the law that says so is known
+        to whoever chooses names."""
         stray = StrayGate(service_id=WAREHOUSE.service_id, name="dpone_v3_stray", evidence=document("no session"))
         inside = self.inside(ledger)
         for _ in range(2):
@@ -202,6 +204,9 @@ class LedgerReadmission(LedgerStage):
         used = inside.do("read", lambda tx: tx.principals_used(WAREHOUSE.service_id))
         assert used == frozenset([stray.name])
         assert inside.do("read", lambda tx: tx.strays(WAREHOUSE.service_id)) == used
+        again = Principal(service_id=WAREHOUSE.service_id, name=stray.name, sid=stray.name)
+        gate = Gate(attempt_id=AttemptId("a" * 64), principal=again, state=GateState.JOURNALED)
+        assert broken(ledger.readmitting(), lambda tx: tx.add_gate(gate)) == NAME_ONCE
 
     def test_it_does_not_end_before_everything_stopped(self, ledger: Ledger, running: Attempt, go_back: GoBack) -> None:
         """An attempt that runs would go on unseen."""

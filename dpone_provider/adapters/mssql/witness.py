@@ -13,8 +13,9 @@ from dpone_provider.adapters.mssql.server import Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.witness import Allegiance, Traces
 from dpone_provider.application.relational.answers import unreadable
-from dpone_provider.domain.identity import AttemptId, ServiceId, SlotId
-from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse
+from dpone_provider.application.relational.witness import copied, traces_of
+from dpone_provider.domain.identity import AttemptId, EngineKind, ServiceId
+from dpone_provider.domain.outcomes import DponeError, Refused, Unknown
 from dpone_provider.sql_files import load
 
 Result = TypeVar("Result")
@@ -45,8 +46,9 @@ class MssqlWitness:
         standing = self.allegiance()
         if not isinstance(standing, Allegiance):
             return standing
-        if standing.copied_from is not None:
-            return _copied(standing)
+        refused = copied(standing, EngineKind.MSSQL)
+        if refused is not None:
+            return refused
         named: dict[str, str | int | bytes | None] = {
             "authority_id": authority_id,
             "incarnation": incarnation,
@@ -86,17 +88,4 @@ def _allegiance(own: Session) -> Allegiance | Refused | Unknown:
 
 
 def _traces(own: Session) -> Traces:
-    return Traces(
-        epochs=tuple((SlotId(slot), epoch) for slot, epoch in own.rows(STATEMENTS["highest_epochs"])),
-        attempts=tuple(AttemptId(attempt) for (attempt,) in own.rows(STATEMENTS["attempts"])),
-    )
-
-
-def _copied(standing: Allegiance) -> Refused:
-    return refuse(
-        "enrolled_elsewhere",
-        f"database {standing.database}",
-        found=f"the marker of {standing.copied_from}",
-        allowed="a marker that was made in this life of the database",
-        next_command="have an administrator run sql/mssql/070_adopt_copy.sql in it, then pin it and build anew",
-    )
+    return traces_of(own.rows(STATEMENTS["highest_epochs"]), own.rows(STATEMENTS["attempts"]))

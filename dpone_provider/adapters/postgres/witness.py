@@ -12,8 +12,9 @@ from dpone_provider.adapters.postgres.errors import ERRORS
 from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.application.ports.witness import Allegiance, Traces
 from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.witness import copied, traces_of
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.identity import AttemptId, ServiceId, SlotId
+from dpone_provider.domain.identity import AttemptId, EngineKind, ServiceId
 from dpone_provider.domain.outcomes import Refused, Unknown, refuse
 from dpone_provider.sql_files import load
 
@@ -46,8 +47,9 @@ class PostgresWitness:
         standing = self.allegiance()
         if not isinstance(standing, Allegiance):
             return standing
-        if standing.copied_from is not None:
-            return _copied(standing)
+        refused = copied(standing, EngineKind.POSTGRES)
+        if refused is not None:
+            return refused
         named = {"authority_id": authority_id, "incarnation": incarnation, "mark": sequence}
         done = self._ask("obey", lambda own: own.run(STATEMENTS["obey"], named))
         return done if isinstance(done, Unknown) else None
@@ -89,17 +91,4 @@ class PostgresWitness:
 
 
 def _traces(own: Session) -> Traces:
-    return Traces(
-        epochs=tuple((SlotId(slot), epoch) for slot, epoch in own.rows(STATEMENTS["highest_epochs"])),
-        attempts=tuple(AttemptId(attempt) for (attempt,) in own.rows(STATEMENTS["attempts"])),
-    )
-
-
-def _copied(standing: Allegiance) -> Refused:
-    return refuse(
-        "enrolled_elsewhere",
-        f"database {standing.database}",
-        found=f"the marker of {standing.copied_from}",
-        allowed="a marker that was made in this database",
-        next_command="have an administrator run sql/postgres/060_adopt_copy.sql in it, then pin it and build anew",
-    )
+    return traces_of(own.rows(STATEMENTS["highest_epochs"]), own.rows(STATEMENTS["attempts"]))

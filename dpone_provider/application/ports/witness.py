@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpone_provider.domain.identity import AttemptId, ServiceId, SlotId
+from dpone_provider.domain.identity import AttemptId, EngineKind, ServiceId, SlotId
 from dpone_provider.domain.outcomes import Refused, Unknown
+
+ADOPTING: Mapping[EngineKind, str] = {
+    EngineKind.POSTGRES: "sql/postgres/060_adopt_copy.sql",
+    EngineKind.MSSQL: "sql/mssql/070_adopt_copy.sql",
+    EngineKind.CLICKHOUSE: "dpone control enroll",
+}
+"""How a database that is a copy itself becomes a target in its own right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
