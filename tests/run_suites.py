@@ -6,9 +6,11 @@
     python -m tests.run_suites --coverage     with branch coverage of the package over all that runs
 
 A suite is a row of `tests/suites.py`. Those that keep one core busy run two at a time, each telling at its end what it
-had to say; then the others, one by one. A failing suite does not stop the next. The exit code is 0 only if every step
-passed and no suite took more than three times its budget; at five times its budget a suite is ended. The last line is
-`N passed, N failed`: tests of pytest, and one for each other command.
+had to say; then the others, one by one. Those that need nothing but processor time run behind all that, one after the
+other, in the time in which the others wait, and what they took is counted in processor seconds. A failing suite does
+not stop the next. The exit code is 0 only if every step passed and no suite took more than three times its budget; at
+five times its budget a suite is ended. The last line is `N passed, N failed`: tests of pytest, and one for each other
+command.
 
 Each run has a home, an AIRFLOW_HOME and a directory for temporary files of its own, and no setting of the caller's for
 Airflow, dbt, PostgreSQL, Python or dpone, except DPONE_TEST_…
@@ -25,15 +27,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
-from tests.suites import SUITES, Command, Pytest, Suite, planned_seconds, python
+from tests import yielding
+from tests.suites import SUITES, TOTAL_BUDGET_SECONDS, Command, Pytest, Suite, planned_seconds, python
 
 LANES = 2  # how many narrow suites run at the same time
 QUICK_SECONDS = 5
@@ -98,6 +101,10 @@ class Workplace:
         """Where a suite's coverage is collected."""
         return self.root / "coverage" / f".coverage.{suite}"
 
+    def figure(self, suite: str, step: int) -> Path:
+        """Where a step that runs behind the others leaves what it took."""
+        return self.root / "reports" / f"{suite}-{step}.seconds"
+
     def report(self, suite: str, step: int) -> Path:
         """Where pytest writes the results of a step."""
         return self.root / "reports" / f"{suite}-{step}.xml"
@@ -112,7 +119,8 @@ def unnamed_paths(tests: Path, suites: Sequence[Suite]) -> list[Path]:
 def pytest_paths(step: Pytest, tests: Path, suites: Sequence[Suite]) -> list[str]:
     """The paths that a pytest run covers now, relative to the root; empty when there is nothing yet."""
     paths = unnamed_paths(tests, suites) if step.takes_the_rest else [tests / folder for folder in step.folders]
-    return [f"{tests.name}/{path.name}" for path in paths if any(_covers(step, file) for file in _test_files(path))]
+    covered = [path for path in paths if any(_covers(step, file) for file in _test_files(path))]
+    return [f"{tests.name}/{path}" for path in (*step.first, *(path.name for path in covered))]
 
 
 def _test_files(path: Path) -> list[Path]:
@@ -197,54 +205,87 @@ class Runner:
 
     def run(self, chosen: Sequence[Suite]) -> list[tuple[Suite, Tally]]:
         """Run these suites, and return what came of each in the order given."""
-        narrow = sorted(filter(lambda one: one.narrow, chosen), key=_when)
-        tallies = self._side_by_side(narrow) if len(narrow) > 1 else {}
-        for suite in chosen:
-            if suite.name not in tallies:
-                print(heading(suite), flush=True)
-                tallies[suite.name] = self.run_suite(suite)
-                print(ending(suite, tallies[suite.name]), flush=True)
+        front = [suite for suite in chosen if not suite.behind]
+        if not front:
+            tallies = self._in_front(chosen)
+        else:
+            tallies = self._beside([suite for suite in chosen if suite.behind], front)
         return [(suite, tallies[suite.name]) for suite in chosen]
 
-    def _side_by_side(self, narrow: Sequence[Suite]) -> dict[str, Tally]:
-        with ThreadPoolExecutor(LANES) as lanes:
-            try:
-                return dict(zip([one.name for one in narrow], lanes.map(self._aside, narrow), strict=True))
-            except BaseException:
-                # Before the lanes are waited for.
-                self.programs.end_all()
-                raise
+    def _beside(self, back: Sequence[Suite], front: Sequence[Suite]) -> dict[str, Tally]:
+        with ThreadPoolExecutor(1) as lane, self._ended_at_once():
+            # What could use both cores comes last: it may be left over when the others have ended.
+            ordered = sorted(back, key=lambda suite: not suite.narrow)
+            ran = [(suite.name, lane.submit(self._aside, suite, behind=True)) for suite in ordered]
+            tallies = self._in_front(front)
+            return tallies | {name: tally.result() for name, tally in ran}
 
-    def _aside(self, suite: Suite) -> Tally:
+    def _in_front(self, front: Sequence[Suite]) -> dict[str, Tally]:
+        narrow = sorted(filter(lambda one: one.narrow, front), key=_when)
+        tallies = self._side_by_side(narrow) if len(narrow) > 1 else {}
+        for suite in front:
+            if suite.name not in tallies:
+                self._speak(heading(suite))
+                tallies[suite.name] = self.run_suite(suite)
+                self._speak(ending(suite, tallies[suite.name]))
+        return tallies
+
+    def _side_by_side(self, narrow: Sequence[Suite]) -> dict[str, Tally]:
+        with ThreadPoolExecutor(LANES) as lanes, self._ended_at_once():
+            return dict(zip([one.name for one in narrow], lanes.map(self._aside, narrow), strict=True))
+
+    @contextmanager
+    def _ended_at_once(self) -> Iterator[None]:
+        """End all programs when the block is left by an exception: before the lanes of other suites are waited for."""
+        try:
+            yield
+        except BaseException:
+            self.programs.end_all()
+            raise
+
+    def _aside(self, suite: Suite, *, behind: bool = False) -> Tally:
         """Run a suite beside another one: what it says is kept until its end."""
         with tempfile.TemporaryFile() as said:
-            tally = self.run_suite(suite, said)
+            tally = self.run_suite(suite, said, behind=behind)
             said.seek(0)
-            with self.speaking:
-                print(f"{heading(suite)}\n{said.read().decode(errors='replace')}{ending(suite, tally)}", flush=True)
+            self._speak(f"{heading(suite)}\n{said.read().decode(errors='replace')}{ending(suite, tally)}")
         return tally
 
-    def run_suite(self, suite: Suite, output: Output = None) -> Tally:
+    def _speak(self, text: str) -> None:
+        with self.speaking:
+            print(text, flush=True)
+
+    def run_suite(self, suite: Suite, output: Output = None, *, behind: bool = False) -> Tally:
         """Run the steps of a suite, all of them, within its time."""
         tally = Tally()
         environment = self.place.environment(os.environ, suite.name)
         started = time.monotonic()
-        deadline = started + suite.budget_seconds * ENDED_AT
+        deadline = started + (TOTAL_BUDGET_SECONDS if behind else suite.budget_seconds * ENDED_AT)
+        figures: list[Path] = []
+
+        def execute(asked: Sequence[str], number: int) -> int | None:
+            if not behind:
+                return self.programs.run(asked, environment, deadline, output)
+            figures.append(self.place.figure(suite.name, number))
+            return self.programs.run(yielding.argv(figures[-1], asked), environment, deadline, output)
+
         for number, step in enumerate(suite.steps):
             match step:
                 case Command(label=label, argv=argv):
                     if label.startswith("branches") and not self.place.coverage(suite.name).exists():
                         continue
                     say(f"--- {label}", output)
-                    _count_command(label, self.programs.run(argv, environment, deadline, output), tally)
+                    _count_command(label, execute(argv, number), tally)
                 case Pytest():
                     if paths := pytest_paths(step, TESTS, SUITES):
                         marked = f", marked {step.marked}" if step.marked else ""
                         say(f"--- pytest {' '.join(paths)}{marked}", output)
                         report = self.place.report(suite.name, number)
                         asked = pytest_argv(step, paths, report, traced=self.traced or step.traced)
-                        count_report(report, self.programs.run(asked, environment, deadline, output), tally)
-        tally.seconds = time.monotonic() - started
+                        if behind:
+                            asked = (*asked, f"--timeout={TOTAL_BUDGET_SECONDS}")
+                        count_report(report, execute(asked, number), tally)
+        tally.seconds = sum(map(yielding.processor_seconds, figures)) if behind else time.monotonic() - started
         if tally.seconds > suite.budget_seconds * FAILED_AT:
             tally.failed += 1
             tally.notes.append(f"more than {FAILED_AT:g} times its budget")

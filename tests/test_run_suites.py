@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests import run_suites, suites
+from tests import run_suites, suites, yielding
 from tests.run_suites import Interrupted, Programs, Runner, Tally, Workplace
 from tests.suites import Command, Pytest, Suite, planned_seconds
 from tests.waiting import wait_until
@@ -262,6 +263,67 @@ def test_all_programs_can_be_ended_at_once(place: Workplace) -> None:
         programs.run(python(""), dict(os.environ), time.monotonic() + 60, None)
 
 
+def test_what_takes_longest_is_begun_first(tmp_path: Path) -> None:
+    tests = tree(tmp_path / "tests", "lab/test_a.py", "lab/test_z.py")
+    assert run_suites.pytest_paths(Pytest(folders=("lab",), first=("lab/test_z.py",)), tests, SUITES) == [
+        "tests/lab/test_z.py",
+        "tests/lab",
+    ]
+
+
+def test_every_file_that_is_begun_first_exists() -> None:
+    steps = [step for suite in suites.SUITES for step in suite.steps if isinstance(step, Pytest)]
+    assert [file for step in steps for file in step.first if not (run_suites.TESTS / file).is_file()] == []
+
+
+BEHIND = """
+import os, pathlib, time
+while time.process_time() < 0.2: pass
+print("niceness", os.nice(0), pathlib.Path("/proc/self/autogroup").read_text().split()[-1:])
+raise SystemExit({code})
+"""
+
+
+def test_what_needs_only_the_processor_runs_behind_the_others(
+    place: Workplace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The one in front waits until the one behind has ended, which is counted in processor seconds."""
+    for name in ("coverage", "reports"):
+        (place.root / name).mkdir()
+    ended = f"import pathlib\npathlib.Path({str(place.root / 'ended')!r}).touch()"
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(place.root / 'ended')!r}).exists(): time.sleep(0.01)"
+    back = Suite("back", 60, "", (Command("busy", python(BEHIND.format(code=3))), Command("ended", python(ended))))
+    results = Runner(place=place).run([named("front", source=wait), replace(back, behind=True)])
+    tallies = {suite.name: tally for suite, tally in results}
+    assert (tallies["front"].passed, tallies["back"].passed) == (1, 1)
+    assert tallies["back"].notes == ["busy: exit code 3"]
+    assert 0.2 <= tallies["back"].seconds < 20
+    assert "niceness 19" in capfd.readouterr().out
+
+
+def test_a_suite_that_is_alone_runs_in_front(place: Workplace, capfd: pytest.CaptureFixture[str]) -> None:
+    (place.root / "coverage").mkdir()
+    back = Suite("back", 60, "", (Command("busy", python(BEHIND.format(code=0))),), behind=True)
+    ((_, tally),) = Runner(place=place).run([back])
+    assert tally.passed == 1
+    assert "niceness 0" in capfd.readouterr().out
+
+
+def test_a_program_behind_the_others_that_is_ended_has_taken_nothing(tmp_path: Path) -> None:
+    assert yielding.processor_seconds(tmp_path / "missing") == 0
+
+
+def test_the_signal_that_ends_a_program_behind_the_others_is_told(tmp_path: Path) -> None:
+    asked = yielding.argv(tmp_path / "figure", python("import os; os.kill(os.getpid(), 9)"))
+    assert subprocess.run(asked, check=False, cwd=run_suites.ROOT).returncode == 137
+
+
+def test_what_runs_behind_is_planned_into_the_time_that_others_leave() -> None:
+    behind = replace(named("b", 50), behind=True)
+    assert planned_seconds([named("a", 100), behind]) == 100 + (50 - 30) / 2
+    assert planned_seconds([named("a", 400), behind]) == 400
+
+
 def test_what_is_planned_counts_two_narrow_suites_at_a_time() -> None:
     assert planned_seconds([named("a", 40, narrow=True), named("b", 20, narrow=True), named("c", 100)]) == 140
     assert (
@@ -278,22 +340,27 @@ from tests.suites import Command, Suite
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 root = Path(sys.argv[1])
-(root / "coverage").mkdir()
+for name in ("coverage", "reports"):
+    (root / name).mkdir()
 source = "import os, pathlib, signal\\nfile = pathlib.Path({!r})\\nfile.write_text(str(os.getpid()))\\nsignal.pause()"
 suites = [
-    Suite(name, 60, "", (Command(name, (sys.executable, "-c", source.format(str(root / name)))),), narrow=narrow)
-    for name, narrow in eval(sys.argv[2])
+    Suite(name, 60, "", (Command(name, (sys.executable, "-c", source.format(str(root / name)))),), narrow, behind)
+    for name, narrow, behind in eval(sys.argv[2])
 ]
 Runner(place=Workplace(root)).run(suites)
 """
 
 
-@pytest.mark.parametrize("suites", [[("wide", False)], [("a", True), ("b", True)]], ids=["wide", "narrow"])
-def test_an_interrupt_ends_what_runs(place: Workplace, suites: list[tuple[str, bool]]) -> None:
+@pytest.mark.parametrize(
+    "suites",
+    [[("wide", False, False)], [("a", True, False), ("b", True, False)], [("front", False, False), ("b", False, True)]],
+    ids=["wide", "narrow", "behind"],
+)
+def test_an_interrupt_ends_what_runs(place: Workplace, suites: list[tuple[str, bool, bool]]) -> None:
     """Found: what ran in the main thread was forgotten before all were ended, and went on without its workplace."""
     argv = [sys.executable, "-c", INTERRUPTED_RUN, str(place.root), repr(suites)]
     running = subprocess.Popen(argv, cwd=run_suites.ROOT, stderr=subprocess.DEVNULL)
-    files = [place.root / name for name, _ in suites]
+    files = [place.root / name for name, *_ in suites]
     wait_until(lambda: all(file.exists() and file.read_text() for file in files), what="the programs")
     pids = [int(file.read_text()) for file in files]
     running.send_signal(signal.SIGINT)
