@@ -16,7 +16,7 @@ from dpone_provider.documents.constituent import Constituent, ConstituentKind, D
 from dpone_provider.documents.dag_spec import DagSpecV1
 from dpone_provider.documents.environment import EnvironmentConnection, EnvironmentV1
 from dpone_provider.documents.reading import built
-from dpone_provider.documents.transfer_pack import ColumnText, TransferPackV1
+from dpone_provider.documents.transfer_pack import WAYS_OF, ColumnText, TransferPackV1
 from dpone_provider.documents.workspace import OrdinaryTransfer, Publish, TransferTarget, WorkspaceV1
 from dpone_provider.domain.cells import Asked, Feature, Job, cell_for
 from dpone_provider.domain.identity import Digest, EngineKind
@@ -152,7 +152,7 @@ def transfer_pack(
         DponeError: Refused: what was declared contradicts itself.
     """
     kind = fields["target"]["kind"]  # type: ignore[index]
-    way = "exchange" if kind is EngineKind.CLICKHOUSE else "replace"
+    asked = declared.way if isinstance(declared, OrdinaryTransfer) else None
     _require_sorting_key(workload_id, declared.to, columns)
     if kind is EngineKind.CLICKHOUSE:
         _require_no_binary(workload_id, columns)
@@ -165,7 +165,7 @@ def transfer_pack(
             "columns": columns,
             "key": key,
             "bounds": declared.bounds,
-            "publication": {"way": way},
+            "publication": {"way": asked or WAYS_OF[kind][0]},
             "schema_policy": declared.schema_policy,
             "timeout_seconds": declared.timeout_seconds,
         },

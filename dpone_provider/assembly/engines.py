@@ -169,9 +169,10 @@ class _Mssql:
         return MssqlStagingWriter(_mssql(job.target), job.job, key=job.pack.key)
 
     def fenced(self, job: WorkerJob) -> FencedPublisher:
-        from dpone_provider.adapters.mssql.writer import MssqlFencedPublisher
+        from dpone_provider.adapters.mssql.writer import MssqlFencedPublisher, Way
 
-        return MssqlFencedPublisher(_mssql(job.target), job.binding, job.control_database)
+        way = Way.SWITCH if job.pack.publication.way == "switch" else Way.INSERT
+        return MssqlFencedPublisher(_mssql(job.target), job.binding, job.control_database, way)
 
 
 class _ClickHouse:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dpone_provider.documents.model import Document, Part, invalid, ordered
 from dpone_provider.documents.scalars import Count, DagId, Digest, DocumentPath, Positive, TaskId, WorkloadId
+from dpone_provider.documents.transfer_pack import Way
 from dpone_provider.domain import identity
 
 
@@ -25,7 +26,7 @@ class PlannedTask(Part):
     pack_digest: Digest
     timeout_seconds: Positive
     retries: Count
-    way: Literal["replace", "exchange"] | None = None
+    way: Way | None = None
 
     @property
     def plan_digest(self) -> identity.Digest:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -123,10 +125,21 @@ class RefreshBounds(Part):
     batch_rows: Positive
 
 
-class PublicationPolicy(Part):
-    """How the content becomes visible: ``replace`` in one SQL transaction, ``exchange`` on ClickHouse."""
+Way = Literal["replace", "switch", "exchange"]
+WAYS_OF: Final[Mapping[EngineKind, tuple[Way, ...]]] = MappingProxyType(
+    {EngineKind.POSTGRES: ("replace",), EngineKind.MSSQL: ("replace", "switch"), EngineKind.CLICKHOUSE: ("exchange",)}
+)
+"""The ways in which a target of each kind can be published, its default first."""
 
-    way: Literal["replace", "exchange"]
+
+class PublicationPolicy(Part):
+    """How the content becomes visible: ``replace`` in one SQL transaction, ``exchange`` on ClickHouse.
+
+    ``switch`` is SQL Server's ``ALTER TABLE … SWITCH`` in the place of DELETE and INSERT: metadata only, refused where
+    staged and target are not alike, and it stops every reader for as long as the transaction lasts.
+    """
+
+    way: Way
 
 
 class SchemaPolicy(Part):
@@ -164,9 +177,9 @@ class TransferPackV1(Document):
     def _agrees_with_itself(self) -> TransferPackV1:
         if not self.id.startswith(f"{self.origin.kind}."):
             raise invalid(f"an id that starts with {self.origin.kind}.")
-        way = "exchange" if self.target.kind is EngineKind.CLICKHOUSE else "replace"
-        if self.publication.way != way:
-            raise invalid(f"way {way} for a target of kind {self.target.kind}")
+        ways = WAYS_OF[self.target.kind]
+        if self.publication.way not in ways:
+            raise invalid(f"way {' or '.join(ways)} for a target of kind {self.target.kind}")
         nullable = {column.name for column in self.columns if column.nullable}
         if nullable & set(self.key):
             raise invalid("key columns that are not nullable")

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dpone_provider.documents.model import Document, Part, invalid
 from dpone_provider.documents.scalars import Count, DbtName, DocumentPath, Name, Positive, RelationName, ShortText
-from dpone_provider.documents.transfer_pack import ColumnText, RefreshBounds, SchemaPolicy, StateDeclaration
+from dpone_provider.documents.transfer_pack import ColumnText, RefreshBounds, SchemaPolicy, StateDeclaration, Way
 
 DEFAULT_BOUNDS = RefreshBounds(max_rows=1_000_000_000, max_bytes=2**40, batch_rows=65_536)
 """Bounds of a transfer that declares none: a thousand million rows, one tebibyte, batches of the measured best size."""
@@ -100,6 +100,7 @@ class OrdinaryTransfer(Part):
     """One transfer. Columns that are not declared are read from the source once, at compile, and pinned.
 
     ``key`` names NOT NULL columns; where neither key nor columns are declared, the source's primary key is taken.
+    ``way`` is how the target is published; without one it is its engine's default.
     """
 
     id: Name
@@ -113,6 +114,7 @@ class OrdinaryTransfer(Part):
     schema_policy: SchemaPolicy = SchemaPolicy()
     timeout_seconds: Positive = 3600
     retries: Count = 1
+    way: Way | None = None
     route: Literal["direct", "nested", "snapshot", "backfill"] = "direct"
     hooks: tuple[ShortText, ...] = ()
 

@@ -59,6 +59,13 @@ def test_an_ordinary_transfer_is_pinned_to_what_its_source_shows(workspace: Work
     assert shown["ordinary.orders"] == "shop public.orders, as read now"
 
 
+def test_a_way_that_the_targets_engine_has_not_got_is_refused(workspace: Workspace) -> None:
+    workspace.transfer["way"] = "switch"
+    problem = refused(workspace).problem
+    assert problem.reason == "document_value_invalid"
+    assert "way replace for a target of kind postgres" in problem.allowed
+
+
 def test_declared_columns_are_taken_without_asking_the_source(workspace: Workspace) -> None:
     workspace.transfer["columns"] = [{"name": "order_id", "type": "int64", "nullable": False}]
     compiled(workspace)

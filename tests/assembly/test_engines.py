@@ -13,6 +13,7 @@ from dpone_provider.application.ports.tables import PublishJob, TargetBinding
 from dpone_provider.assembly.engines import ENGINES, ControlNames, control_names
 from dpone_provider.assembly.worker_job import Login, WorkerJob
 from dpone_provider.assembly.workers import worker_of
+from dpone_provider.documents.transfer_pack import WAYS_OF, PublicationPolicy, Way
 from dpone_provider.domain.cells import MATRIX, Cell
 from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
 from dpone_provider.domain.identity import AttemptId, EngineKind, OccurrenceId, Relation, SlotId
@@ -31,11 +32,12 @@ def login(kind: EngineKind) -> Login:
     return Login(endpoint, Credential("me", Secret("x" * 20)))
 
 
-def worker_job(source: EngineKind, target: EngineKind) -> WorkerJob:
-    """Return a job from one engine to another; its pack is asked for nothing but its key."""
+def worker_job(source: EngineKind, target: EngineKind, way: Way | None = None) -> WorkerJob:
+    """Return a job from one engine to another; its pack is asked for nothing but its key and its way."""
 
     class Pack:
         key = ("id",)
+        publication = PublicationPolicy(way=way or WAYS_OF[target][0])
 
     table = Table(schema="stage", name="orders", columns=(Column(name="id", type=Integer(64), nullable=False),))
     job = PublishJob(
@@ -101,6 +103,13 @@ def test_sql_servers_fence_is_looked_for_where_the_authority_is() -> None:
     fenced = ENGINES[EngineKind.MSSQL].fenced(worker_job(EngineKind.POSTGRES, EngineKind.MSSQL))
     assert fenced is not None
     assert fenced.control_database == "authority"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("way", "chosen"), [("replace", "insert"), ("switch", "switch")])
+def test_the_way_of_the_pack_reaches_sql_servers_publisher(way: Way, chosen: str) -> None:
+    fenced = ENGINES[EngineKind.MSSQL].fenced(worker_job(EngineKind.POSTGRES, EngineKind.MSSQL, way))
+    assert fenced is not None
+    assert fenced.way == chosen  # type: ignore[attr-defined]
 
 
 def test_the_gate_of_sql_server_assembles() -> None:

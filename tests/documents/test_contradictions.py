@@ -61,6 +61,8 @@ CASES: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
     ("release.v3", lambda it: it["constituents"][1]["dags"][0].update(it["constituents"][0]["dags"][0])),
     ("transfer-pack.v1", lambda it: it.update(id="generated.a.b.c")),
     ("transfer-pack.v1", lambda it: it["publication"].update(way="exchange")),
+    ("transfer-pack.v1", lambda it: it["publication"].update(way="switch")),
+    ("transfer-pack.v1", lambda it: it["target"].update(kind="clickhouse")),
     ("transfer-pack.v1", lambda it: it["columns"][0].update(nullable=True)),
     ("transfer-pack.v1", lambda it: it["columns"][0].update(type="INT64")),
     ("transfer-pack.v1", lambda it: it["columns"].append(it["columns"][0])),
@@ -87,6 +89,18 @@ def test_a_document_that_contradicts_itself_is_refused(schema: str, change: Call
     found = read_document(canonical_bytes(value), "x.json")
     assert isinstance(found, Refused), found
     assert found.problem.reason == "document_value_invalid"
+
+
+def test_sql_server_has_two_ways() -> None:
+    value = json.loads(DOCUMENTS["dpone.transfer-pack.v1"].canonical_bytes())
+    value["target"]["kind"] = "mssql"
+    for way in ("replace", "switch"):
+        value["publication"]["way"] = way
+        assert not isinstance(read_document(canonical_bytes(value), "x.json"), Refused)
+    value["publication"]["way"] = "exchange"
+    found = read_document(canonical_bytes(value), "x.json")
+    assert isinstance(found, Refused)
+    assert "replace or switch" in found.problem.allowed
 
 
 def test_edges_in_a_circle_are_refused() -> None:
