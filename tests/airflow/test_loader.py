@@ -236,16 +236,16 @@ def test_missing_settings_are_an_import_error(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_thousand_workloads_are_loaded_in_time_that_grows_with_their_number(cache: DiskCache) -> None:
-    """The bound is four times what is asked (1 s), for a machine that does other things meanwhile."""
+    """In processor time, since the machine does other things meanwhile; the bound is four times what is asked (1 s)."""
     cache.point(built(tasks=10, dags=10))
     load()
-    began = time.perf_counter()
+    began = time.process_time()
     load()
-    for_few = time.perf_counter() - began
+    for_few = time.process_time() - began
     cache.point(built(tasks=10, dags=100), generation=2)
-    began = time.perf_counter()
+    began = time.process_time()
     dags = load()
-    for_many = time.perf_counter() - began
+    for_many = time.process_time() - began
     assert sum(len(dag.task_dict) for dag in dags.values()) == 1000
     assert for_many < 4.0
     assert for_many < 30 * for_few
