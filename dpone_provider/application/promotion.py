@@ -50,8 +50,9 @@ class PromotionOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionPlan:
-    """What a promotion would do; nothing was written."""
+    """What a promotion would do; nothing was written. ``connections`` tells how each is reached, TLS included."""
 
+    connections: tuple[str, ...]
     slots_gained: tuple[str, ...]
     slots_moved: tuple[str, ...]
     slots_released: tuple[str, ...]
@@ -240,6 +241,7 @@ class Promotion:
         before = self._dags_of(order, view.holder)
         in_service = _is_active(view, parent)
         plan = PromotionPlan(
+            connections=tuple(f"{one.reference}: {one.address}, TLS {one.tls}" for one in parent.registry.connections),
             slots_gained=tuple(sorted(new[one] for one in set(new) - set(old))),
             slots_moved=() if in_service else tuple(sorted(new[one] for one in set(new) & set(old))),
             slots_released=tuple(sorted(old[one] for one in set(old) - set(new))),

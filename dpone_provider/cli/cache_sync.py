@@ -141,6 +141,7 @@ def _text(report: PromotionReport) -> str:
 def _plan_text(plan: PromotionPlan) -> str:
     lines = [f"predecessor: {plan.predecessor or 'none'}"]
     for name, what in (
+        ("connections", plan.connections),
         ("slots gained", plan.slots_gained),
         ("slots moved", plan.slots_moved),
         ("slots released", plan.slots_released),

@@ -220,6 +220,8 @@ class TestPlan:
         assert plan.attempts_to_drain == (str(world.attempt(running)),)
         assert (plan.dags_added, plan.dags_removed) == (("flights.marts",), ("flights.planes",))
         assert plan.predecessor == str(first)
+        assert [one.partition(":")[0] for one in plan.connections] == ["analytics.main", "shop.main", "warehouse.main"]
+        assert all(one.endswith(", TLS disabled") for one in plan.connections)
         assert world.ledger.rows == before
         assert world.cache.pointers["synthetic"].occurrence_id == first.occurrence_id
         assert (second.environment, second.deployment_id) not in world.cache.held

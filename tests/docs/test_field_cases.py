@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import page
 from tests.run_suites import ROOT
 
-CASES = ("F1", "F2", "F3", "F4", "F5", "F6", "F8", "F11", "F12", "F13", "F14", "F15", "F19", "F20", "F22")
+CASES = ("F1", "F2", "F3", "F4", "F5", "F6", "F8", "F10", "F11", "F12", "F13", "F14", "F15", "F19", "F20", "F22")
 ROW = re.compile(r"^\| (F\d+) \|[^|]*\|([^|]*)\|([^|]*)\|$", re.MULTILINE)
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
