@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpone_provider.domain.outcomes import Failed, Problem, fail, unwind
+from dpone_provider.lab.interrupts import HeldBack
 from dpone_provider.lab.processes import LabLock, package_path, reap, tail
 from dpone_provider.lab.supervisor import DETACH, Job
 
@@ -44,13 +45,18 @@ def held(job: Job, lock: LabLock) -> Iterator[Held]:
         DponeError: an engine did not start.
     """
     log = job.places.logs / "supervisor.log"
+    signals = HeldBack()
     try:
         process = _start(job, lock.fileno(), log)
+    except BaseException:
+        signals.release()
+        raise
     finally:
         lock.release()
     assert process.stdin is not None
     assert process.stdout is not None
     try:
+        signals.release()
         with process.stdout:
             # A supervisor that is gone already says so by not answering.
             with suppress(BrokenPipeError):
