@@ -12,6 +12,7 @@ from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.application.ports.readmission import READMIT, WENT_BACK
 from dpone_provider.documents.connection_registry import Connection
 from dpone_provider.documents.execution_pack import ExecutionPackV2
+from dpone_provider.domain import effects
 from dpone_provider.domain.collision import safety_key
 from dpone_provider.domain.identity import Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
@@ -157,23 +158,16 @@ def _require_not_foreign(where: str, one: ObservedObject, landing: Landing, regi
 
 
 def _require_contained(where: str, one: ObservedObject, landing: Landing) -> None:
-    if one.unmodelled:
-        unwind(
-            refuse(
-                "unmodelled_effect",
-                where,
-                found="; ".join(one.unmodelled),
-                allowed="a plain table or view, without effects beyond itself",
-                next_command="remove these, or choose another target",
-            )
-        )
+    refused = effects.refusal_of(f"{where}, which workload {landing.footprint.workload_id} writes", one.unmodelled)
+    if refused is not None:
+        unwind(refused)
     # dbt drops what it replaces, and what hangs on it too. A refill drops nothing; ClickHouse's views go by name.
     if one.dependants and landing.is_dbt:
         unwind(
             refuse(
                 "dependants_outside",
                 where,
-                found=", ".join(one.dependants),
+                found=f"{', '.join(one.dependants)} over a relation of workload {landing.footprint.workload_id}",
                 allowed="no object outside the parent's own slots that depends on it (replacing it would drop them)",
                 next_command="drop them, or make them models of the project",
             )

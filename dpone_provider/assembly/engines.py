@@ -54,8 +54,8 @@ def control_names(authority: Endpoint, control_schema: str) -> ControlNames:
 class Engine(Protocol):
     """The makers of one engine. Total, but for a driver that is not installed (Refused, raised as DponeError)."""
 
-    def catalog(self, login: Login, control: ControlNames) -> PhysicalCatalog:
-        """Return the catalog of the login's database."""
+    def catalog(self, login: Login, control: ControlNames, reader: str | None = None) -> PhysicalCatalog:
+        """Return the catalog of the login's database; ``reader`` is the user that the binding reads it with, if any."""
 
     def witness(self, login: Login) -> TargetWitness:
         """Return what asks the login's database which authority it obeys."""
@@ -80,10 +80,10 @@ class Engine(Protocol):
 
 
 class _Postgres:
-    def catalog(self, login: Login, control: ControlNames) -> PhysicalCatalog:
+    def catalog(self, login: Login, control: ControlNames, reader: str | None = None) -> PhysicalCatalog:
         from dpone_provider.adapters.postgres.catalog import PostgresCatalog
 
-        return PostgresCatalog(login.endpoint, login.credential, control.schema)
+        return PostgresCatalog(login.endpoint, login.credential, control.schema, reader)
 
     def witness(self, login: Login) -> TargetWitness:
         from dpone_provider.adapters.postgres.witness import PostgresWitness
@@ -128,10 +128,10 @@ class _Postgres:
 
 
 class _Mssql:
-    def catalog(self, login: Login, control: ControlNames) -> PhysicalCatalog:
+    def catalog(self, login: Login, control: ControlNames, reader: str | None = None) -> PhysicalCatalog:
         from dpone_provider.adapters.mssql.catalog import MssqlCatalog
 
-        return MssqlCatalog(_mssql(login), control.database)
+        return MssqlCatalog(_mssql(login), control.database, reader)
 
     def witness(self, login: Login) -> TargetWitness:
         from dpone_provider.adapters.mssql.witness import MssqlWitness
@@ -176,10 +176,10 @@ class _Mssql:
 
 
 class _ClickHouse:
-    def catalog(self, login: Login, control: ControlNames) -> PhysicalCatalog:
+    def catalog(self, login: Login, control: ControlNames, reader: str | None = None) -> PhysicalCatalog:
         from dpone_provider.adapters.clickhouse.catalog import ClickHouseCatalog
 
-        return ClickHouseCatalog(_clickhouse(login))
+        return ClickHouseCatalog(_clickhouse(login), reader)
 
     def witness(self, login: Login) -> TargetWitness:
         from dpone_provider.adapters.clickhouse.witness import ClickHouseWitness

@@ -28,7 +28,10 @@ class RegistryServices:
 
     def catalog(self, connection: Connection) -> PhysicalCatalog:
         """Return the catalog of the connection's database."""
-        return ENGINES[connection.kind].catalog(observing_login(self.credentials, connection), self.control)
+        login, reader = observing_login(self.credentials, connection), None
+        if connection.credentials.controller is not None and connection.credentials.reader is not None:
+            reader = reader_login(self.credentials, connection).credential.user
+        return ENGINES[connection.kind].catalog(login, self.control, reader)
 
     def witness(self, connection: Connection) -> TargetWitness:
         """Return what asks the connection's database which authority it obeys."""

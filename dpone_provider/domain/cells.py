@@ -98,7 +98,7 @@ _ALLOWED: Final = MappingProxyType(
         Feature.UNMODELLED_EFFECT: "tables, views, incremental models, seeds and snapshots, without further effects",
     }
 )
-_NEXT: Final = "change or remove the workload, then compile again"
+CHANGE_IT: Final = "change or remove the workload, then compile again"
 
 
 def cell_for(job: Job, source_kind: str | None, target_kind: str, family: Family) -> Cell | Refused:
@@ -151,4 +151,6 @@ def _supported() -> str:
 
 
 def _refuse(reason: str, job: Job, found: str, allowed: str) -> Refused:
-    return refuse(reason, f"workload {job.workload_id}", found=found or "nothing", allowed=allowed, next_command=_NEXT)
+    return refuse(
+        reason, f"workload {job.workload_id}", found=found or "nothing", allowed=allowed, next_command=CHANGE_IT
+    )

@@ -72,7 +72,7 @@ _ALLOWED: Final = MappingProxyType(
     }
 )
 _RANK: Final = MappingProxyType({kind: rank for rank, kind in enumerate(CollisionKind)})
-_NEXT: Final = "change one of the workloads, then compile, compose and build again"
+CHANGE_ONE: Final = "change one of the workloads, then compile, compose and build again"
 _SHOWN: Final = 10
 
 
@@ -166,7 +166,7 @@ def _refusal(found: Sequence[Collision]) -> Refused:
     shown = " | ".join(str(each) for each in found[:_SHOWN])
     more = f" | and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     subject = f"relation {first.first.relation}"
-    return refuse(first.kind.value, subject, found=shown + more, allowed=_ALLOWED[first.kind], next_command=_NEXT)
+    return refuse(first.kind.value, subject, found=shown + more, allowed=_ALLOWED[first.kind], next_command=CHANGE_ONE)
 
 
 def _of_one_class(ours: Sequence[WorkloadRelation]) -> Iterator[Collision]:

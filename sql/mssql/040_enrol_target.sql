@@ -60,8 +60,9 @@ DECLARE @wrong nvarchar(2000) = (
                      WHERE c.name = N'cross db ownership chaining' AND c.value_in_use = 1)
             THEN N'cross-database ownership chaining is on for the whole instance'
         WHEN EXISTS (SELECT 1 FROM sys.servers AS s JOIN sys.linked_logins AS l ON l.server_id = s.server_id
-                     WHERE s.is_linked = 1 AND l.local_principal_id = 0 AND l.remote_name IS NOT NULL)
-            THEN N'a linked server takes everybody as one remote login; give it mappings by name'
+                     WHERE s.is_linked = 1 AND l.local_principal_id = 0
+                     AND (l.uses_self_credential = 1 OR l.remote_name IS NOT NULL))
+            THEN N'a linked server has a mapping for everybody; give it mappings by name'
         WHEN EXISTS (SELECT 1 FROM [${control_database}].dpone_gate.service AS s WITH (READCOMMITTEDLOCK)
                      WHERE s.server_name
                          <> CONVERT(nvarchar(256), SERVERPROPERTY('ServerName')) COLLATE Latin1_General_100_BIN2)
@@ -258,7 +259,7 @@ SELECT p.name COLLATE DATABASE_DEFAULT AS principal, p.type_desc COLLATE DATABAS
 FROM sys.server_role_members AS m
 JOIN sys.server_principals AS p ON p.principal_id = m.member_principal_id
 JOIN sys.server_principals AS r ON r.principal_id = m.role_principal_id
-WHERE r.name IN (N'sysadmin', N'securityadmin')
+WHERE r.name IN (N'sysadmin', N'securityadmin', N'##MS_LoginManager##')
 UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (g.permission_name COLLATE DATABASE_DEFAULT + N' on the server') COLLATE DATABASE_DEFAULT, 'administrator'
@@ -275,7 +276,7 @@ SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
 FROM sys.server_role_members AS m
 JOIN sys.server_principals AS p ON p.principal_id = m.member_principal_id
 JOIN sys.server_principals AS r ON r.principal_id = m.role_principal_id
-WHERE r.name = N'dbcreator'
+WHERE r.name IN (N'dbcreator', N'##MS_DatabaseManager##')
 UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (g.permission_name COLLATE DATABASE_DEFAULT + N' on the server') COLLATE DATABASE_DEFAULT, 'writer'

@@ -10,6 +10,7 @@ from dpone_provider.application.admission import Admission
 from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.catalog import ObjectKind
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import EngineKind, Family, OccurrenceId, Relation
 from dpone_provider.domain.outcomes import DponeError, Refused, StateChange, Unknown
 from tests.simulation.deployments import COLUMNS, Transfer, connection_of
@@ -330,15 +331,24 @@ class TestObjects:
         self.stands(world, MART_DAILY, kind=ObjectKind.OTHER)
         refused(world, world.parent(name="next"), Refused, "target_of_another_kind")
 
-    @pytest.mark.parametrize("relation", [STAGE_FLIGHTS, MART_DAILY, Relation("serving", "daily")])
-    def test_effects_beyond_the_table(self, world: World, relation: Relation) -> None:
-        self.stands(world, relation, unmodelled=("trigger audit",))
-        found = refused(world, world.parent(name="next"), Refused, "unmodelled_effect")
-        assert found.problem.found == "trigger audit"
+    @pytest.mark.parametrize("kind", EffectKind)
+    @pytest.mark.parametrize(
+        ("relation", "writer"),
+        [(STAGE_FLIGHTS, FLIGHTS.id), (MART_DAILY, MARTS.id), (Relation("serving", "daily"), DAILY.id)],
+    )
+    def test_effects_beyond_the_table(self, world: World, relation: Relation, writer: str, kind: EffectKind) -> None:
+        """Each kind under its own reason, with the target, who would write it, and what has the effect."""
+        self.stands(world, relation, unmodelled=(Effect(kind, "the audit of somebody"),))
+        found = refused(world, world.parent(name="next"), Refused, kind.value)
+        assert found.problem.found == "the audit of somebody"
+        assert str(relation) in found.problem.subject
+        assert writer in found.problem.subject
 
     def test_dependants_that_a_replacement_would_drop(self, world: World) -> None:
         self.stands(world, MART_DAILY, dependants=("view report",))
-        refused(world, world.parent(name="next"), Refused, "dependants_outside")
+        found = refused(world, world.parent(name="next"), Refused, "dependants_outside")
+        assert str(MART_DAILY) in found.problem.subject
+        assert found.problem.found == f"view report over a relation of workload {MARTS.id}"
 
     @pytest.mark.parametrize("relation", [STAGE_FLIGHTS, Relation("serving", "daily")])
     def test_dependants_of_a_table_that_is_refilled_or_exchanged_stay(self, world: World, relation: Relation) -> None:

@@ -7,6 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from dpone_provider.adapters.mssql import features
+from dpone_provider.domain import cells, effects
+from dpone_provider.domain import collision as collisions
+from dpone_provider.domain.cells import Feature
+from dpone_provider.domain.collision import CollisionKind
+from dpone_provider.domain.effects import EffectKind
 from tests.docs.code_mentions import text_of
 from tests.docs.pages import ROOT
 from tests.docs.reference_invariants import registry
@@ -14,6 +20,7 @@ from tests.docs.tables import code, table
 
 MAKERS = {"refuse": "refused", "busy": "busy", "fail": "failed", "unknown": "unknown"}
 ELSEWHERE = "as the message says"
+OF_A_PROJECT = "change the dbt project, then compile again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,20 @@ def all_reasons() -> Iterator[Reason]:
         yield from Module(tree, shared | dict(texts_of(tree))).reasons()
     for guard in registry().values():
         yield Reason(guard.name, "refused", guard.next_command)
+    yield from reasons_of_kinds()
+
+
+def reasons_of_kinds() -> Iterator[Reason]:
+    """Yield the reasons that are the values of closed sets: of collisions, of effects, of what the matrix has not, and
+    of what a database on SQL Server must not be."""
+    for reason, made in features._MAKERS.items():
+        yield Reason(reason, "refused", made("a database", "a feature").problem.next_command)
+    for collision in CollisionKind:
+        yield Reason(collision.value, "refused", collisions.CHANGE_ONE)
+    for effect in EffectKind:
+        yield Reason(effect.value, "refused", effects.next_command_of(effect))
+    for feature in Feature:
+        yield Reason(feature.value, "refused", cells.CHANGE_IT)
 
 
 def texts_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -100,6 +121,8 @@ class Module:
                     named = {keyword.arg: keyword.value for keyword in keywords}
                     if isinstance(reason := named.get("reason"), ast.Constant):
                         yield Reason(str(reason.value), "unknown", self._advice(node))
+                case ast.Call(func=ast.Name(id="Offence"), args=[ast.Constant(value=str(offence)), *_]):
+                    yield Reason(offence, "refused", OF_A_PROJECT)
                 case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=arguments):
                     maker = self.makers.get(name)
                     if maker is not None and maker.place < len(arguments):

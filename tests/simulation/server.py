@@ -15,6 +15,7 @@ from dpone_provider.application.ports.ledger import ReceiptRow
 from dpone_provider.columnar.arrow_types import arrow_schema
 from dpone_provider.columnar.content_digest import ContentHasher
 from dpone_provider.domain.connection import Credential
+from dpone_provider.domain.effects import Effect
 from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.identity import (
     AttemptId,
@@ -53,7 +54,7 @@ class StoredTable:
     over: Relation | None = None
     """What a view reads."""
     dependants: tuple[str, ...] = ()
-    unmodelled: tuple[str, ...] = ()
+    unmodelled: tuple[Effect, ...] = ()
     _digested: tuple[tuple[pa.RecordBatch, ...], str] | None = None
     """The batches that were digested last, which never change, and their digest."""
 

@@ -26,6 +26,7 @@ from dpone_provider.adapters.clickhouse.observation import Observer, Reference, 
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import (
     EngineKind,
     Incarnation,
@@ -43,9 +44,13 @@ COLLATION: Final = "binary"
 class ClickHouseCatalog:
     """``PhysicalCatalog`` of the endpoint's database, through the controller's user. Total."""
 
-    def __init__(self, server: ClickHouseServer) -> None:
-        """Hold where the database is; every call is on its own connection."""
+    def __init__(self, server: ClickHouseServer, reader: str | None = None) -> None:
+        """Hold where the database is; every call is on its own connection.
+
+        ``reader`` is the user that the binding reads with, if any: it must not be able to write.
+        """
         self._server = server
+        self._reader = reader
         self._session = Session(server)
         self._database = server.endpoint.database
 
@@ -108,8 +113,12 @@ class ClickHouseCatalog:
             mark=tables.mark(),
             managed_schemas=(self._database,),
             gate_digest=None,
-            other_writers=writers_of(observer, self._database),
+            other_writers=(*writers_of(observer, self._database), *self._writing_reader()),
         )
+
+    def _writing_reader(self) -> tuple[str, ...]:
+        own = self._reader == self._server.credential.user
+        return (f"user {self._reader}: the controller's own (the binding reads with it)",) if own else ()
 
     def _observe(self, session: Session, candidates: Sequence[Relation]) -> DatabaseObservation | Refused:
         for candidate in candidates:
@@ -153,12 +162,15 @@ class _Effects:
     policies: Sequence[tuple[str, str, str]]
     mutations: Sequence[tuple[str, str, str]]
 
-    def on(self, relation: Relation) -> tuple[str, ...]:
+    def on(self, relation: Relation) -> tuple[Effect, ...]:
         """Everything that would make writing the table more than writing the table."""
+        using = (each for each in self._using(relation) if each.engine != "View")
+        hiding = (name for _, table, name in self.policies if table in ("", relation.name))
+        under_way = (name for _, table, name in self.mutations if table == relation.name)
         return (
-            *(f"{each} reads or writes it" for each in self._using(relation) if each.engine != "View"),
-            *(f"row policy {name}" for _, table, name in self.policies if table in ("", relation.name)),
-            *(f"mutation {name} in flight" for _, table, name in self.mutations if table == relation.name),
+            *(Effect(EffectKind.DEPENDENT, f"{each} reads or writes it") for each in using),
+            *(Effect(EffectKind.ROW_SECURITY, f"row policy {name}") for name in hiding),
+            *(Effect(EffectKind.MUTATION, f"mutation {name} in flight") for name in under_way),
         )
 
     def views_of(self, relation: Relation) -> tuple[str, ...]:
@@ -172,7 +184,8 @@ class _Effects:
 def _observed(row: TableRow, effects: _Effects, *, created_by_us: bool) -> ObservedObject:
     relation = Relation(row.database, row.name)
     kind = {PLAIN_ENGINE: ObjectKind.TABLE, "View": ObjectKind.VIEW}.get(row.engine, ObjectKind.OTHER)
-    unmodelled = (*features(row.definition), *effects.on(relation)) if kind is ObjectKind.TABLE else ()
+    own = (Effect(EffectKind.DEFINITION, said) for said in features(row.definition))
+    unmodelled = (*own, *effects.on(relation)) if kind is ObjectKind.TABLE else ()
     return ObservedObject(
         relation=relation,
         kind=kind,
@@ -196,7 +209,14 @@ def _differs(marker: Marker, incarnation: Incarnation) -> str:
 
 def _canonical(incarnation: Incarnation, objects: Sequence[ObservedObject]) -> bytes:
     seen = [
-        [str(each.relation), each.engine_kind, each.identity, each.created_by_us, each.dependants, each.unmodelled]
+        [
+            str(each.relation),
+            each.engine_kind,
+            each.identity,
+            each.created_by_us,
+            each.dependants,
+            list(map(str, each.unmodelled)),
+        ]
         for each in sorted(objects, key=lambda each: each.relation)
     ]
     return json.dumps([incarnation.incarnation_id, seen], ensure_ascii=False, separators=(",", ":")).encode()

@@ -32,6 +32,8 @@ class MssqlCatalog:
 
     server: Server
     control_database: str = CONTROL_DATABASE
+    reader: str | None = None
+    """The login that the binding reads with, if any: it must not be able to write."""
 
     def incarnation(self) -> Incarnation | Refused | Unknown:
         """Read the instance's and the database's identity."""
@@ -39,7 +41,7 @@ class MssqlCatalog:
 
     def enrolment(self) -> Enrolment | Refused | Unknown:
         """Read marker, features, gate, rights and other writers."""
-        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_database))
+        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_database, self.reader))
 
     def observe(
         self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline

@@ -128,8 +128,9 @@ def _incarnation(session: Session) -> Incarnation:
     return Incarnation(Service(EngineKind.MSSQL, service), found.database, tuple(sorted(facts.items())))
 
 
-def enrolment(session: Session, control: str) -> Enrolment | Refused | Unknown:
-    """Read the marker, what the database must not be, the gate, the rights needed and who else could write."""
+def enrolment(session: Session, control: str, reader: str | None = None) -> Enrolment | Refused | Unknown:
+    """Read the marker, what the database must not be, the gate, the rights needed and who else could write: among them
+    ``reader``, the login that the binding reads with, whoever trusts it otherwise."""
     who = incarnation(session)
     if not isinstance(who, Incarnation):
         return who
@@ -137,7 +138,7 @@ def enrolment(session: Session, control: str) -> Enrolment | Refused | Unknown:
     if "enrolment_id" not in dict(who.facts):
         return not_enrolled(subject)
     enrolled = marker(session)
-    feature = features.refusal_of(session.rows(STATEMENTS["features"])) or _authority_elsewhere(
+    feature = features.refusal_of(session.rows(STATEMENTS["features"], {"control": control})) or _authority_elsewhere(
         session, subject, enrolled, control
     )
     if feature is not None:
@@ -158,7 +159,7 @@ def enrolment(session: Session, control: str) -> Enrolment | Refused | Unknown:
         mark=enrolled.mark,
         managed_schemas=tuple(name for name, _, intact in session.rows(STATEMENTS["managed_schemas"]) if intact),
         gate_digest=gate_definition.digest(installed),
-        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"])),
+        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"], {"reader": reader})),
     )
 
 

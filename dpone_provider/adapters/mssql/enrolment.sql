@@ -33,7 +33,8 @@ SELECT CONVERT(int, CASE WHEN DB_ID(@control) IS NULL THEN 0 ELSE 1 END);
 SELECT LOWER(CONVERT(nvarchar(36), service_id)) FROM {control}.dpone_gate.service;
 
 -- name: features
--- What the database or the instance must not be, each as (reason, what it is about, what was found).
+-- What the database, the control database or the instance must not be, each as (reason, what it is about, what was found).
+-- What concerns one database concerns both: the fence and the ledger are in the one, the receipts in the other.
 SELECT found.reason, found.subject, found.found
 FROM sys.databases AS d
 CROSS APPLY (
@@ -43,10 +44,13 @@ CROSS APPLY (
     UNION ALL
     SELECT N'ownership_chaining', N'database ' + d.name, N'DB_CHAINING ON' WHERE d.is_db_chaining_on = 1
     UNION ALL
-    SELECT N'availability_group', N'database ' + d.name, N'a replica of an availability group' WHERE d.replica_id IS NOT NULL
+    SELECT N'availability_group', N'database ' + d.name, N'a replica of availability group ' + COALESCE((
+        SELECT g.name FROM sys.availability_replicas AS r JOIN sys.availability_groups AS g ON g.group_id = r.group_id
+        WHERE r.replica_id = d.replica_id), N'that this login may not see')
+    WHERE d.replica_id IS NOT NULL
     UNION ALL
     SELECT N'database_delayed_durability', N'database ' + d.name, N'DELAYED_DURABILITY ' + d.delayed_durability_desc
-    WHERE d.delayed_durability = 2
+    WHERE d.delayed_durability <> 0
     UNION ALL
     SELECT N'database_read_only', N'database ' + d.name, N'READ_ONLY' WHERE d.is_read_only = 1
     UNION ALL
@@ -60,16 +64,21 @@ CROSS APPLY (
     WHERE d.is_published = 1 OR d.is_subscribed = 1 OR d.is_merge_published = 1 OR d.is_distributor = 1
     UNION ALL
     SELECT N'database_change_data_capture', N'database ' + d.name, N'change data capture' WHERE d.is_cdc_enabled = 1
+    UNION ALL
+    SELECT N'control_row_versions', N'control database ' + d.name, N'READ_COMMITTED_SNAPSHOT ON'
+    WHERE d.is_read_committed_snapshot_on = 1 AND d.database_id <> DB_ID()
 ) AS found (reason, subject, found)
-WHERE d.database_id = DB_ID()
+WHERE d.database_id IN (DB_ID(), DB_ID(@control))
 UNION ALL
 SELECT N'ownership_chaining', N'the instance', N'cross db ownership chaining = 1'
 FROM sys.configurations WHERE name = N'cross db ownership chaining' AND CONVERT(int, value_in_use) <> 0
 UNION ALL
-SELECT N'database_mirrored', N'database ' + DB_NAME(), N'mirroring ' + mirroring_state_desc
-FROM sys.database_mirroring WHERE database_id = DB_ID() AND mirroring_guid IS NOT NULL
+SELECT N'database_mirrored', N'database ' + DB_NAME(database_id), N'mirrored with ' + COALESCE(mirroring_partner_name, N'a partner')
+    + N', ' + mirroring_state_desc
+FROM sys.database_mirroring WHERE database_id IN (DB_ID(), DB_ID(@control)) AND mirroring_guid IS NOT NULL
 UNION ALL
-SELECT N'linked_server_for_everybody', N'linked server ' + s.name, N'a mapping for every local login'
+SELECT N'linked_server_for_everybody', N'linked server ' + s.name, N'every local login is taken there '
+    + CASE WHEN l.uses_self_credential = 1 THEN N'as itself' ELSE N'as remote login ' + l.remote_name END
 FROM sys.servers AS s JOIN sys.linked_logins AS l ON l.server_id = s.server_id
 WHERE s.is_linked = 1 AND l.local_principal_id = 0 AND (l.uses_self_credential = 1 OR l.remote_name IS NOT NULL)
 UNION ALL
@@ -84,6 +93,11 @@ WHERE dp.class = 4 AND dp.type = N'IM' AND dp.state IN (N'G', N'W')
 UNION ALL
 SELECT N'definition_trigger', N'trigger ' + t.name, N'a DDL trigger of the database that is not ours'
 FROM sys.triggers AS t WHERE t.parent_class = 0 AND t.is_disabled = 0 AND t.name NOT LIKE N'dpone[_]%'
+UNION ALL
+SELECT N'code_in_managed_schema', LOWER(REPLACE(o.type_desc, N'_', N' ')) COLLATE DATABASE_DEFAULT + N' ' + m.schema_name + N'.' + o.name,
+    N'code in managed schema ' + m.schema_name
+FROM sys.objects AS o JOIN dpone_receipt.managed_schema AS m ON m.schema_id = o.schema_id
+WHERE o.type IN (N'P', N'PC', N'FN', N'IF', N'TF', N'FS', N'FT', N'AF', N'SN', N'SQ')
 ORDER BY 1, 2;
 
 -- name: shortcomings
@@ -109,13 +123,24 @@ SELECT N'schema ' + m.schema_name + N', its owner or role ' + m.writer_role + N'
 FROM dpone_receipt.managed_schema AS m
 LEFT JOIN sys.schemas AS s ON s.name = m.schema_name AND s.schema_id = m.schema_id AND s.principal_id = m.owner_id
 LEFT JOIN sys.database_principals AS r ON r.name = m.writer_role AND r.principal_id = m.writer_id
-WHERE s.schema_id IS NULL OR r.principal_id IS NULL;
+WHERE s.schema_id IS NULL OR r.principal_id IS NULL
+UNION ALL
+SELECT N'trigger ' + kept.name + N' of database ' + DB_NAME() + N' is missing or disabled'
+FROM (VALUES (N'dpone_definition'), (N'enrolment_kept'), (N'receipt_final')) AS kept (name)
+WHERE NOT EXISTS (SELECT 1 FROM sys.triggers AS t WHERE t.name = kept.name AND t.is_disabled = 0);
 
 -- name: other_writers
 -- Who could write a managed schema and is neither ours nor a trusted administrator: each with why. Windows logins and
--- groups are principals like any other.
-SELECT DISTINCT LOWER(REPLACE(kind, N'_', N' ')) + N' ' + principal + N': ' + why FROM dpone_receipt.writers
-WHERE counts = N'writer' ORDER BY 1;
+-- groups are principals like any other. @reader is the login that the binding reads with, NULL for none: it is no
+-- administrator, whatever roles it has, and no controller.
+SELECT DISTINCT LOWER(REPLACE(kind, N'_', N' ')) + N' ' + principal + N': ' + why
+    + CASE WHEN principal = @reader THEN N' (the binding reads with it)' ELSE N'' END
+FROM dpone_receipt.writers WHERE counts = N'writer' OR principal = @reader
+UNION
+SELECT N'login ' + @reader + N': member of sysadmin (the binding reads with it)' WHERE IS_SRVROLEMEMBER(N'sysadmin', CONVERT(sysname, @reader)) = 1
+UNION
+SELECT N'login ' + @reader + N': the controller''s own (the binding reads with it)' WHERE @reader = ORIGINAL_LOGIN()
+ORDER BY 1;
 
 -- name: managed_schemas
 -- The schemas that issued logins may write, with their writer roles, if both are still the ones that were enrolled.

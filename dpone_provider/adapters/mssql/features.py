@@ -113,6 +113,18 @@ def _definition_trigger(subject: str, found: str) -> Refused:
     return refuse("definition_trigger", subject, found=found, allowed=allowed, next_command=way)
 
 
+def _row_versions(subject: str, found: str) -> Refused:
+    way = "ALTER DATABASE … SET READ_COMMITTED_SNAPSHOT OFF WITH ROLLBACK IMMEDIATE" + THEN
+    allowed = "a control database whose readers wait for locks: the fence and settle rely on it"
+    return refuse("control_row_versions", subject, found=found, allowed=allowed, next_command=way)
+
+
+def _code(subject: str, found: str) -> Refused:
+    way = "drop it, or move it to a schema that is not managed" + THEN
+    allowed = "tables and views: code there runs with the rights of the schema's owner"
+    return refuse("code_in_managed_schema", subject, found=found, allowed=allowed, next_command=way)
+
+
 _MAKERS: Final[Mapping[str, Callable[[str, str], Refused]]] = MappingProxyType(
     {
         "database_contained": _contained,
@@ -130,6 +142,8 @@ _MAKERS: Final[Mapping[str, Callable[[str, str], Refused]]] = MappingProxyType(
         "service_queue": _queue,
         "impersonation_granted": _impersonation,
         "definition_trigger": _definition_trigger,
+        "control_row_versions": _row_versions,
+        "code_in_managed_schema": _code,
     }
 )
 """By reason; ``enrolment.sql`` names no other."""

@@ -17,10 +17,12 @@ from dpone_provider.application.relational.observation import (
     Blocked,
     Classes,
     classes_of,
+    effects_by_identity,
     evidence_digest,
     unmanaged,
     words_by_identity,
 )
+from dpone_provider.domain.effects import Effect
 from dpone_provider.domain.identity import EngineKind, Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, Unknown
 from dpone_provider.sql_files import load
@@ -83,9 +85,11 @@ def names_of(relations: Sequence[Relation], registered: Sequence[Relation] = ())
     )
 
 
-def effects_of(session: Session, ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return by object id, in words, what writing tables would do or meet beyond the tables themselves."""
-    return words_by_identity((number, text) for number, text in session.rows(STATEMENTS["effects"], _numbers(ids)))
+def effects_of(session: Session, ids: Sequence[str]) -> Mapping[str, tuple[Effect, ...]]:
+    """Return by object id what writing tables would do or meet beyond the tables themselves."""
+    return effects_by_identity(
+        (number, kind, text) for number, kind, text in session.rows(STATEMENTS["effects"], _numbers(ids))
+    )
 
 
 def _numbers(ids: Sequence[str]) -> Parameters:

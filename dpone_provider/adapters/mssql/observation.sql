@@ -50,44 +50,53 @@ WHERE d.referenced_id IN (SELECT CONVERT(int, value) FROM OPENJSON(@ids)) AND d.
 ORDER BY 1, 2, 3;
 
 -- name: effects
--- What writing a table would do, or be stopped by, beyond the table itself; in words, one row each. `ledger_type` exists
--- from 2022 on: where it does not, the name means the zero beside it.
+-- What writing a table would do, or be stopped by, beyond the table itself; one row each: the table, the reason of the kind
+-- (`domain/effects.py`), and the object in words. `ledger_type` exists from 2022 on: where it does not, the name means the
+-- zero beside it.
 WITH here AS (
     SELECT t.* FROM sys.tables AS t WHERE t.object_id IN (SELECT CONVERT(int, value) FROM OPENJSON(@ids))
 )
-SELECT t.parent_id AS object_id, N'trigger ' + t.name AS effect FROM sys.triggers AS t JOIN here ON here.object_id = t.parent_id
+SELECT t.parent_id AS object_id, N'target_has_trigger' AS kind, N'trigger ' + t.name AS effect
+FROM sys.triggers AS t JOIN here ON here.object_id = t.parent_id
 UNION ALL
-SELECT object_id, N'temporal table' FROM here WHERE temporal_type <> 0
+SELECT object_id, N'target_is_temporal', CASE WHEN temporal_type = 1 THEN N'the history of a temporal table'
+    ELSE N'temporal table' + COALESCE(N' with history ' + OBJECT_SCHEMA_NAME(history_table_id) + N'.' + OBJECT_NAME(history_table_id), N'') END
+FROM here WHERE temporal_type <> 0
 UNION ALL
-SELECT object_id, N'memory-optimised table' FROM here WHERE is_memory_optimized = 1
+SELECT object_id, N'target_is_memory_optimised', N'memory-optimised table, durability ' + durability_desc COLLATE DATABASE_DEFAULT
+FROM here WHERE is_memory_optimized = 1
 UNION ALL
-SELECT object_id, N'external table' FROM here WHERE is_external = 1
+SELECT object_id, N'target_of_another_storage', N'external table' FROM here WHERE is_external = 1
 UNION ALL
-SELECT object_id, N'file table' FROM here WHERE is_filetable = 1
+SELECT object_id, N'target_of_another_storage', N'file table' FROM here WHERE is_filetable = 1
 UNION ALL
-SELECT object_id, N'graph table' FROM here WHERE is_node = 1 OR is_edge = 1
+SELECT object_id, N'target_of_another_storage', N'graph table' FROM here WHERE is_node = 1 OR is_edge = 1
 UNION ALL
-SELECT object_id, N'change data capture' FROM here WHERE is_tracked_by_cdc = 1
-UNION ALL
-SELECT object_id, N'replication' FROM here WHERE is_published = 1 OR is_merge_published = 1 OR is_replicated = 1
-UNION ALL
-SELECT ledgered.object_id, N'ledger table'
+SELECT ledgered.object_id, N'target_of_another_storage', N'ledger table'
 FROM (VALUES (CONVERT(tinyint, 0))) AS absent (ledger_type)
 CROSS APPLY (SELECT t.object_id, ledger_type AS kind FROM sys.tables AS t) AS ledgered
 WHERE ledgered.kind <> 0 AND ledgered.object_id IN (SELECT object_id FROM here)
 UNION ALL
-SELECT c.object_id, N'change tracking' FROM sys.change_tracking_tables AS c JOIN here ON here.object_id = c.object_id
+SELECT object_id, N'target_has_change_data_capture', N'change data capture of database ' + DB_NAME() FROM here WHERE is_tracked_by_cdc = 1
 UNION ALL
-SELECT f.object_id, N'full-text index' FROM sys.fulltext_indexes AS f JOIN here ON here.object_id = f.object_id
+SELECT object_id, N'target_is_replicated', N'article of a ' + CASE WHEN is_merge_published = 1 THEN N'merge publication'
+    WHEN is_published = 1 THEN N'publication' ELSE N'subscription' END + N' of database ' + DB_NAME()
+FROM here WHERE is_published = 1 OR is_merge_published = 1 OR is_replicated = 1
 UNION ALL
-SELECT p.target_object_id, N'row-level security ' + OBJECT_NAME(p.object_id)
+SELECT c.object_id, N'target_has_change_tracking', N'change tracking' FROM sys.change_tracking_tables AS c
+JOIN here ON here.object_id = c.object_id
+UNION ALL
+SELECT f.object_id, N'target_has_full_text_index', N'full-text index' FROM sys.fulltext_indexes AS f JOIN here ON here.object_id = f.object_id
+UNION ALL
+SELECT p.target_object_id, N'target_has_row_security', N'row-level security ' + OBJECT_NAME(p.object_id)
 FROM sys.security_predicates AS p JOIN here ON here.object_id = p.target_object_id
 UNION ALL
-SELECT k.referenced_object_id, N'foreign key ' + k.name + N' of ' + OBJECT_SCHEMA_NAME(k.parent_object_id) + N'.' + OBJECT_NAME(k.parent_object_id)
+SELECT k.referenced_object_id, N'target_of_foreign_key',
+    N'foreign key ' + k.name + N' of ' + OBJECT_SCHEMA_NAME(k.parent_object_id) + N'.' + OBJECT_NAME(k.parent_object_id)
 FROM sys.foreign_keys AS k JOIN here ON here.object_id = k.referenced_object_id
 WHERE k.parent_object_id <> k.referenced_object_id
 UNION ALL
-SELECT c.object_id, N'column ' + c.name + CASE
+SELECT c.object_id, N'target_has_server_column', N'column ' + c.name + CASE
     WHEN c.is_computed = 1 THEN N', computed' WHEN c.is_identity = 1 THEN N', an identity'
     WHEN c.is_masked = 1 THEN N', masked' WHEN c.encryption_type IS NOT NULL THEN N', encrypted'
     ELSE N', made by the server' END
@@ -95,11 +104,11 @@ FROM sys.columns AS c JOIN here ON here.object_id = c.object_id
 WHERE c.is_computed = 1 OR c.is_identity = 1 OR c.is_masked = 1 OR c.encryption_type IS NOT NULL OR c.generated_always_type <> 0
     OR c.system_type_id = 189
 UNION ALL
-SELECT v.referenced_id, N'indexed view ' + OBJECT_SCHEMA_NAME(v.referencing_id) + N'.' + OBJECT_NAME(v.referencing_id)
+SELECT v.referenced_id, N'target_has_indexed_view', N'indexed view ' + OBJECT_SCHEMA_NAME(v.referencing_id) + N'.' + OBJECT_NAME(v.referencing_id)
 FROM (SELECT DISTINCT referencing_id, referenced_id FROM sys.sql_expression_dependencies WHERE is_schema_bound_reference = 1) AS v
 JOIN here ON here.object_id = v.referenced_id
 WHERE OBJECTPROPERTY(v.referencing_id, N'IsIndexed') = 1 AND OBJECTPROPERTY(v.referencing_id, N'IsView') = 1
-ORDER BY 1, 2;
+ORDER BY 1, 2, 3;
 
 -- name: blockers
 -- Who holds what an observation waits for: locks on definitions in this database, but for issued logins' sessions. Views

@@ -24,6 +24,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.relational.answers import at_commit, before_commit
 from dpone_provider.application.relational.definitions import Found, Standing
 from dpone_provider.application.relational.publication import NOTHING_PUBLISHED, other_rows, until_commit
+from dpone_provider.domain.effects import Effect
 from dpone_provider.domain.outcomes import DponeError, Failed, Unknown, fail
 from dpone_provider.domain.schema.actions import Action
 from dpone_provider.sql_files import load
@@ -95,7 +96,7 @@ class MssqlTransaction:
         target, staged = read(self.own, [self.job.target, self.job.staged])
         return target, staged
 
-    def effects(self, target: Standing) -> Sequence[str]:
+    def effects(self, target: Standing) -> Sequence[Effect]:
         """Read what else happens when the table is written."""
         return effects_of(self.own, [target.identity]).get(target.identity, ())
 

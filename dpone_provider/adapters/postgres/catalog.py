@@ -33,6 +33,8 @@ class PostgresCatalog:
     endpoint: Endpoint
     credential: Credential
     control_schema: str = "dpone_control"
+    reader: str | None = None
+    """The login that the binding reads with, if any: it must not be able to write."""
 
     def incarnation(self) -> Incarnation | Refused | Unknown:
         """Read the cluster's and the database's identity."""
@@ -40,7 +42,7 @@ class PostgresCatalog:
 
     def enrolment(self) -> Enrolment | Refused | Unknown:
         """Read marker, gate, rights and other writers."""
-        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_schema))
+        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_schema, self.reader))
 
     def observe(
         self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline

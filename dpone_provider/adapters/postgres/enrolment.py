@@ -63,8 +63,9 @@ def incarnation(session: Session) -> Incarnation | Refused:
     return Incarnation(Service(EngineKind.POSTGRES, ServiceId(service_id)), database, tuple(sorted(facts.items())))
 
 
-def enrolment(session: Session, control_schema: str) -> Enrolment | Refused:
-    """Read the marker, the gate, the rights needed and who else could write."""
+def enrolment(session: Session, control_schema: str, reader: str | None = None) -> Enrolment | Refused:
+    """Read the marker, the gate, the rights needed and who else could write: among them ``reader``, the login that the
+    binding reads with, whoever trusts it otherwise."""
     who = incarnation(session)
     if isinstance(who, Refused):
         return who
@@ -78,14 +79,14 @@ def enrolment(session: Session, control_schema: str) -> Enrolment | Refused:
     if refused is None:
         lacks = [text for (text,) in session.rows(STATEMENTS["shortcomings"])]
         refused = incomplete(who.database, lacks, EngineKind.POSTGRES)
-    return refused or _enrolment(session, who, gate_definition.digest(installed))
+    return refused or _enrolment(session, who, gate_definition.digest(installed), reader)
 
 
 def _gate_problems(session: Session) -> list[str]:
     return [text for (text,) in session.rows(gate_definition.STATEMENTS["hindrances"], {"schemas": []})]
 
 
-def _enrolment(session: Session, who: Incarnation, gate_digest: str) -> Enrolment:
+def _enrolment(session: Session, who: Incarnation, gate_digest: str, reader: str | None) -> Enrolment:
     *_, authority_id, authority_incarnation, family, mark, _ = session.row(STATEMENTS["marker"])
     return Enrolment(
         incarnation=who,
@@ -95,5 +96,5 @@ def _enrolment(session: Session, who: Incarnation, gate_digest: str) -> Enrolmen
         mark=mark,
         managed_schemas=tuple(name for name, _, intact in session.rows(OBSERVATION["managed_schemas"]) if intact),
         gate_digest=gate_digest,
-        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"])),
+        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"], {"reader": reader})),
     )

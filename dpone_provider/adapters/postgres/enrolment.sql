@@ -63,7 +63,8 @@ SELECT 'the server is a standby' WHERE pg_is_in_recovery()
 
 -- name: other_writers
 -- Who could write a managed schema and is neither one of ours nor a superuser: each with why. The controller may take a
--- writer role on; issued logins are members for the time of one attempt.
+-- writer role on; issued logins are members for the time of one attempt. The reader is the login that the binding reads
+-- with, NULL for none: it is no administrator, and no controller.
 WITH ours AS (
     SELECT oid FROM pg_roles WHERE rolname IN (SELECT writer_role FROM dpone_gate.managed_schema)
     OR starts_with(rolname, 'dpone_v3_') OR rolname = current_user OR rolsuper
@@ -98,6 +99,9 @@ WITH ours AS (
 SELECT coalesce(role.rolname::text, 'PUBLIC') || ': ' || granted.why
 FROM granted LEFT JOIN pg_roles AS role ON role.oid = granted.grantee
 WHERE granted.grantee NOT IN (SELECT oid FROM ours)
+UNION
+SELECT rolname || CASE WHEN rolsuper THEN ': superuser' ELSE ': the controller''s own login' END || ' (the binding reads with it)'
+FROM pg_roles WHERE rolname = %(reader)s::text AND (rolsuper OR rolname = session_user)
 UNION
 SELECT 'whoever may call ' || p.oid::regprocedure || ': runs with the rights of ' || managed.writer_role
 FROM managed JOIN pg_proc AS p ON p.proowner = managed.writer_oid AND p.prosecdef

@@ -56,32 +56,34 @@ WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY (%(oids)s::oid[])
 ORDER BY 1, 2, 3
 
 -- name: effects
--- What writing a table would do, or be stopped by, beyond the table itself; in words, one row each.
+-- What writing a table would do, or be stopped by, beyond the table itself; one row each: the table, the reason of the kind
+-- (`domain/effects.py`), and the object in words.
 WITH here AS (SELECT c.* FROM pg_class AS c WHERE c.oid = ANY (%(oids)s::oid[]))
-SELECT t.tgrelid::text, 'trigger ' || t.tgname FROM pg_trigger AS t JOIN here ON here.oid = t.tgrelid
+SELECT t.tgrelid::text, 'target_has_trigger', 'trigger ' || t.tgname FROM pg_trigger AS t JOIN here ON here.oid = t.tgrelid
 WHERE NOT t.tgisinternal
 UNION ALL
-SELECT r.ev_class::text, 'rule ' || r.rulename FROM pg_rewrite AS r JOIN here ON here.oid = r.ev_class
+SELECT r.ev_class::text, 'target_has_rule', 'rule ' || r.rulename FROM pg_rewrite AS r JOIN here ON here.oid = r.ev_class
 WHERE r.rulename <> '_RETURN'
 UNION ALL
-SELECT here.oid::text, 'row-level security' FROM here WHERE here.relrowsecurity OR here.relforcerowsecurity
+SELECT here.oid::text, 'target_has_row_security', 'row-level security' FROM here WHERE here.relrowsecurity OR here.relforcerowsecurity
 UNION ALL
-SELECT p.polrelid::text, 'policy ' || p.polname FROM pg_policy AS p JOIN here ON here.oid = p.polrelid
+SELECT p.polrelid::text, 'target_has_row_security', 'policy ' || p.polname FROM pg_policy AS p JOIN here ON here.oid = p.polrelid
 UNION ALL
-SELECT i.inhparent::text, 'child table ' || i.inhrelid::regclass FROM pg_inherits AS i JOIN here ON here.oid = i.inhparent
-WHERE here.relkind IN ('r', 'p')
+SELECT i.inhparent::text, 'target_is_inherited', 'child table ' || i.inhrelid::regclass
+FROM pg_inherits AS i JOIN here ON here.oid = i.inhparent WHERE here.relkind IN ('r', 'p')
 UNION ALL
-SELECT i.inhrelid::text, 'parent table ' || i.inhparent::regclass FROM pg_inherits AS i JOIN here ON here.oid = i.inhrelid
-WHERE here.relkind IN ('r', 'p')
+SELECT i.inhrelid::text, 'target_is_inherited', 'parent table ' || i.inhparent::regclass
+FROM pg_inherits AS i JOIN here ON here.oid = i.inhrelid WHERE here.relkind IN ('r', 'p')
 UNION ALL
-SELECT k.confrelid::text, 'foreign key ' || k.conname || ' of ' || k.conrelid::regclass
+SELECT k.confrelid::text, 'target_of_foreign_key', 'foreign key ' || k.conname || ' of ' || k.conrelid::regclass
 FROM pg_constraint AS k JOIN here ON here.oid = k.confrelid WHERE k.contype = 'f' AND k.conrelid <> k.confrelid
 UNION ALL
-SELECT a.attrelid::text, 'column ' || a.attname || CASE WHEN a.attidentity <> '' THEN ', an identity' ELSE ', generated' END
+SELECT a.attrelid::text, 'target_has_server_column',
+    'column ' || a.attname || CASE WHEN a.attidentity <> '' THEN ', an identity' ELSE ', generated' END
 FROM pg_attribute AS a JOIN here ON here.oid = a.attrelid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated <> '' OR a.attidentity <> '')
 UNION ALL
-SELECT p.tablename_oid::text, 'publication ' || p.pubname FROM (
+SELECT p.tablename_oid::text, 'target_is_replicated', 'publication ' || p.pubname FROM (
     SELECT pr.prrelid AS tablename_oid, pub.pubname FROM pg_publication_rel AS pr JOIN pg_publication AS pub ON pub.oid = pr.prpubid
     UNION
     SELECT c.oid, pub.pubname FROM pg_publication_namespace AS pn JOIN pg_publication AS pub ON pub.oid = pn.pnpubid
@@ -90,10 +92,11 @@ SELECT p.tablename_oid::text, 'publication ' || p.pubname FROM (
     SELECT c.oid, pub.pubname FROM pg_publication AS pub, here AS c WHERE pub.puballtables AND c.relkind IN ('r', 'p')
 ) AS p WHERE p.tablename_oid IN (SELECT oid FROM here)
 UNION ALL
-SELECT s.srrelid::text, 'subscription that writes it' FROM pg_subscription_rel AS s JOIN here ON here.oid = s.srrelid
+SELECT s.srrelid::text, 'target_is_replicated', 'subscription that writes it' FROM pg_subscription_rel AS s JOIN here ON here.oid = s.srrelid
 UNION ALL
-SELECT here.oid::text, 'unlogged: empty after a crash' FROM here WHERE here.relpersistence = 'u' AND here.relkind = 'r'
-ORDER BY 1, 2
+SELECT here.oid::text, 'target_of_another_storage', 'unlogged: empty after a crash' FROM here
+WHERE here.relpersistence = 'u' AND here.relkind = 'r'
+ORDER BY 1, 2, 3
 
 -- name: foreign_event_triggers
 -- Event triggers on definitions that are not ours could change or refuse what we create.

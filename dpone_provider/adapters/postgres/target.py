@@ -8,8 +8,9 @@ from typing import Final
 
 from dpone_provider.adapters.postgres import types
 from dpone_provider.adapters.postgres.session import Session
-from dpone_provider.application.relational.observation import words_by_identity
+from dpone_provider.application.relational.observation import effects_by_identity
 from dpone_provider.application.relational.refresh import RefreshRules
+from dpone_provider.domain.effects import Effect
 from dpone_provider.sql_files import load
 
 OBSERVATION: Final = load(Path(__file__).with_name("observation.sql"))
@@ -21,6 +22,8 @@ RULES: Final = RefreshRules(
 )
 
 
-def effects_of(session: Session, oids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return by oid, in words, what writing tables would do or meet beyond the tables themselves."""
-    return words_by_identity((oid, text) for oid, text in session.rows(OBSERVATION["effects"], {"oids": list(oids)}))
+def effects_of(session: Session, oids: Sequence[str]) -> Mapping[str, tuple[Effect, ...]]:
+    """Return by oid what writing tables would do or meet beyond the tables themselves."""
+    return effects_by_identity(
+        (oid, kind, text) for oid, kind, text in session.rows(OBSERVATION["effects"], {"oids": list(oids)})
+    )

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.effects import Effect
 from dpone_provider.domain.identity import Digest, Family, Incarnation, OccurrenceId, Relation
 from dpone_provider.domain.outcomes import Refused, Unknown
 
@@ -27,7 +28,7 @@ class ObservedObject:
     ``identity`` is what survives a rename and changes at a drop (oid, object id, UUID). ``created_by_us`` tells whether
     its owner is the schema's writer role (SQL engines), or the staging journal knows its UUID (ClickHouse).
     ``dependants`` are objects outside the candidates that use it; ``unmodelled`` are effects that writing it would have
-    beyond the table (triggers, rules, row policies, materialised views, TTL …), each in words.
+    beyond the table: triggers, rules, row policies, materialised views, TTL …
     """
 
     relation: Relation
@@ -37,7 +38,7 @@ class ObservedObject:
     owner: str
     created_by_us: bool
     dependants: tuple[str, ...] = ()
-    unmodelled: tuple[str, ...] = ()
+    unmodelled: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

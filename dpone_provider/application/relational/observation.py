@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dpone_provider.application.ports.catalog import ObservedObject
 from dpone_provider.documents.canonical import canonical_bytes
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import Digest, EngineKind, Incarnation, Relation, digest_of
 from dpone_provider.domain.outcomes import Refused, refuse
 
@@ -64,6 +65,14 @@ def words_by_identity(rows: Iterable[tuple[object, str]]) -> Mapping[str, tuple[
     return found
 
 
+def effects_by_identity(rows: Iterable[tuple[object, str, str]]) -> Mapping[str, tuple[Effect, ...]]:
+    """Return by object what writing it would do or meet; each row is (identity, reason of the kind, words)."""
+    found: dict[str, tuple[Effect, ...]] = {}
+    for identity, kind, words in rows:
+        found[str(identity)] = (*found.get(str(identity), ()), Effect(EffectKind(kind), words))
+    return found
+
+
 def classes_of(candidates: Sequence[Relation], rows: Sequence[tuple[str, str]]) -> Classes:
     """Return each candidate with its class; ``rows`` are schema and name of the classes, in the candidates' order."""
     return tuple(
@@ -77,7 +86,14 @@ def evidence_digest(who: Incarnation, classes: Classes, objects: Sequence[Observ
         "incarnation": who.incarnation_id,
         "classes": [[one.schema, one.name, of.schema, of.name] for one, of in classes],
         "objects": [
-            [str(one.relation), one.engine_kind, one.identity, one.owner, list(one.dependants), list(one.unmodelled)]
+            [
+                str(one.relation),
+                one.engine_kind,
+                one.identity,
+                one.owner,
+                list(one.dependants),
+                list(map(str, one.unmodelled)),
+            ]
             for one in objects
         ],
     }

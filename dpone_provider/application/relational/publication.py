@@ -14,6 +14,7 @@ from dpone_provider.application.ports.tables import (
 )
 from dpone_provider.application.relational.definitions import Found, Standing
 from dpone_provider.application.relational.refresh import RefreshRules
+from dpone_provider.domain.effects import Effect
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Failed, Refused, Unknown, fail, unknown
 from dpone_provider.domain.schema.actions import Action
@@ -39,7 +40,7 @@ class TargetTransaction(Protocol):
     def definitions(self) -> tuple[Found, Found]:
         """Read what stands at the target's name and at the staging table's."""
 
-    def effects(self, target: Standing) -> Sequence[str]:
+    def effects(self, target: Standing) -> Sequence[Effect]:
         """Name what writing the target would do or meet beyond the table itself."""
 
     def change(self, action: Action) -> None:

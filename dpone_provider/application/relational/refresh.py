@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from dpone_provider.application.relational.definitions import Found, Standing
+from dpone_provider.domain.effects import Effect
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 from dpone_provider.domain.schema.actions import Action, CreateTable
@@ -65,16 +66,16 @@ class RefreshRules:
             case _:
                 assert_never(planned)
 
-    def require_refreshable(self, declared: Table, found: Standing, effects: Sequence[str]) -> None:
+    def require_refreshable(self, declared: Table, found: Standing, effects: Sequence[Effect]) -> None:
         """Require that replacing the rows does exactly that, and that a column stores what is sent.
 
-        ``effects`` are, in words, what writing the table would do or meet beyond the table itself.
+        ``effects`` are what writing the table would do or meet beyond the table itself.
 
         Raises:
             DponeError: Refused, naming what stands in the way.
         """
         self._table(found)
-        wrong = list(effects)
+        wrong = [str(effect) for effect in effects]
         for column in found.columns:
             if column.logical is not None and column.alters and declared.column(column.name) is not None:
                 wrong.append(f"column {column.name}, which is {column.engine_type} and {column.alters}")

@@ -13,6 +13,7 @@ from dpone_provider.adapters.clickhouse.enrolment import EnrolmentTables, Marker
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.domain.connection import Credential
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import Family, Incarnation, OccurrenceId, Relation
 from dpone_provider.domain.outcomes import Failed, Refused, Unknown
 from dpone_provider.lab import ClickhouseUser
@@ -183,7 +184,8 @@ def test_effects_beyond_the_table_are_told_and_refused(powerful: Powerful, effec
     Refresh.of(powerful.enrolled, declared).whole([])
     powerful.run(effect.format(name=declared.name))
     (said,) = observed(powerful.catalog, powerful.enrolled, declared.name).unmodelled
-    assert told in said
+    assert said.kind is EffectKind.DEPENDENT
+    assert told in said.words
     refused = Refresh.of(powerful.enrolled, declared).publisher.bind(job_for(declared))
     assert isinstance(refused, Refused)
     assert told in refused.problem.found
@@ -205,7 +207,7 @@ def test_a_mutation_in_flight_is_told(powerful: Powerful) -> None:
         f"ALTER TABLE mart.{declared.name} UPDATE name = toString(throwIf(1)) WHERE 1 SETTINGS mutations_sync = 0"
     )
     told = observed(powerful.catalog, powerful.enrolled, declared.name).unmodelled
-    assert any("in flight" in each for each in told)
+    assert any(each.kind is EffectKind.MUTATION and "in flight" in each.words for each in told)
 
 
 def answering(part: str, answer: str) -> Rule:
@@ -224,7 +226,9 @@ def test_a_row_policy_is_told(enrolled: Enrolled, proxy: FaultProxy, table_of_po
     on = table_of_policy.format(name=declared.name)
     proxy.rule = answering("FROM system.row_policies WHERE", f"SELECT true, [('mart', '{on}', 'hides_rows')]")
     behind = ClickHouseCatalog(with_port(enrolled.controller, proxy.port))
-    assert observed(behind, enrolled, declared.name).unmodelled == ("row policy hides_rows",)
+    assert observed(behind, enrolled, declared.name).unmodelled == (
+        Effect(EffectKind.ROW_SECURITY, "row policy hides_rows"),
+    )
 
 
 def test_a_node_of_a_cluster_is_refused(enrolled: Enrolled, proxy: FaultProxy) -> None:
@@ -379,6 +383,13 @@ def powerful(unenrolled: lab.LabState) -> Powerful:
     )
     reader = server_of(unenrolled, "analytics_reader")
     return Powerful(Enrolled(state=unenrolled, controller=controller, reader=reader, marker=marker), everything)
+
+
+def test_the_binding_does_not_read_with_the_controllers_user(enrolled: Enrolled) -> None:
+    user = enrolled.controller.credential.user
+    found = ClickHouseCatalog(enrolled.controller, reader=user).enrolment()
+    assert isinstance(found, Enrolment)
+    assert found.other_writers == (f"user {user}: the controller's own (the binding reads with it)",)
 
 
 def test_other_writers_are_named_and_refused(powerful: Powerful) -> None:

@@ -94,7 +94,8 @@ class FakeInstance:
     features: list[tuple[str, str, str]] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
     other_writers: list[str] = field(default_factory=list)
-    effects: dict[int, list[str]] = field(default_factory=dict)
+    administrators: list[str] = field(default_factory=list)
+    effects: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     blocked: list[str] | None = None
     identity: dict[str, Any] = field(default_factory=dict)
     mark: int = 3
@@ -172,7 +173,7 @@ class FakeInstance:
             (enrolment, "authority_here"): lambda given, number: [_rows([(1,)])],
             (enrolment, "authority_service"): lambda given, number: [_rows([(GUIDS["service"],)])],
             (enrolment, "shortcomings"): lambda given, number: [_texts(self.lacks)],
-            (enrolment, "other_writers"): lambda given, number: [_texts(self.other_writers)],
+            (enrolment, "other_writers"): lambda given, number: [_texts(self._writers(given["reader"]))],
             (enrolment, "managed_schemas"): lambda given, number: [_rows([(MANAGED, f"dpone_writer_{MANAGED}", 1)])],
             (enrolment, "raise_mark"): self._raise_mark,
             (enrolment, "attempts_with_receipt"): lambda given, number: [_texts(self.receipts)],
@@ -304,6 +305,15 @@ class FakeInstance:
         } | self.identity
         return [_rows([tuple(said.values())])]
 
+    def _writers(self, reader: str | None) -> list[str]:
+        """The writers, and the administrators if the binding reads as one of them."""
+        mine = [
+            f"{each} (the binding reads with it)"
+            for each in self.administrators
+            if each.split(": ")[0] == f"sql login {reader}"
+        ]
+        return [*self.other_writers, *mine]
+
     def _marker(self, given: Given, number: int) -> Sequence[Answer]:
         marker = (GUIDS["service"], GUIDS["enrolment"], GUIDS["authority"], "incarnation", "nonproduction", self.mark)
         return [_rows([(*marker, "7", GUIDS["database"], GUIDS["fork"], COLLATION)])]
@@ -352,7 +362,7 @@ class FakeInstance:
 
     def _effects(self, given: Given, number: int) -> Sequence[Answer]:
         ids = json.loads(given["ids"])
-        return [_rows([(one, text) for one in ids for text in self.effects.get(one, [])], width=2)]
+        return [_rows([(one, *effect) for one in ids for effect in self.effects.get(one, [])], width=3)]
 
     def _definitions(self, given: Given, number: int) -> Sequence[Answer]:
         rows = []

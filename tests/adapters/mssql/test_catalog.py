@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
-from dpone_provider.adapters.mssql import features
+from dpone_provider.adapters.mssql import enrolment, features, observation
 from dpone_provider.adapters.mssql.catalog import MssqlCatalog
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.effects import EffectKind
 from dpone_provider.domain.identity import Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, Unknown
 from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Standing
@@ -20,6 +22,29 @@ from tests.adapters.mssql.odbc import needs_odbc, server_at
 from tests.conformance.catalog_suite import CatalogSuite
 
 pytestmark = needs_odbc
+OF_SQL_SERVER = (
+    EffectKind.TRIGGER,
+    EffectKind.TEMPORAL,
+    EffectKind.MEMORY_OPTIMISED,
+    EffectKind.STORAGE,
+    EffectKind.CHANGE_DATA_CAPTURE,
+    EffectKind.CHANGE_TRACKING,
+    EffectKind.REPLICATION,
+    EffectKind.INDEXED_VIEW,
+    EffectKind.FOREIGN_KEY,
+    EffectKind.ROW_SECURITY,
+    EffectKind.FULL_TEXT,
+    EffectKind.SERVER_COLUMN,
+)
+RIGHTS = (
+    "VIEW DEFINITION on the database",
+    "SELECT on dpone_receipt.receipt",
+    "UPDATE of the mark on dpone_receipt.enrolment",
+    "SELECT on sys.sql_expression_dependencies",
+    "VIEW ANY DEFINITION on the server",
+    *("issue_login", "read_login", "list_logins", "observe_login", "disable_login", "end_session", "collect_login"),
+    "end_sleepers",
+)
 
 
 class Stage:
@@ -126,6 +151,17 @@ def test_a_gate_that_does_not_guard_and_rights_that_lack_are_refused(stage: Stag
     assert refused(stage) == "gate_not_guarding"
 
 
+def test_the_binding_reads_with_no_login_that_could_write(stage: Stage) -> None:
+    """An administrator is trusted as an administrator, and not as who reads for the binding."""
+    stage.instance.administrators.append("sql login loader: member of sysadmin")
+    trusted = stage.catalog.enrolment()
+    assert isinstance(trusted, Enrolment)
+    assert trusted.other_writers == ()
+    found = replace(stage.catalog, reader="loader").enrolment()
+    assert isinstance(found, Enrolment)
+    assert found.other_writers == ("sql login loader: member of sysadmin (the binding reads with it)",)
+
+
 def test_other_writers_are_told_and_the_use_case_refuses_them(stage: Stage) -> None:
     stage.instance.other_writers.append("windows group CORP\\etl: member of db_datawriter")
     found = stage.catalog.enrolment()
@@ -141,13 +177,39 @@ def test_a_name_that_differs_in_case_is_seen_and_has_the_class_of_the_first(stag
     assert found.objects[0].relation == Relation(MANAGED, "Orders")
 
 
-def test_effects_of_a_table_are_told_in_words(stage: Stage) -> None:
+def test_effects_of_a_table_are_told_by_kind_and_in_words(stage: Stage) -> None:
     name = stage.relation()
     stage.make_table(name)
-    stage.instance.effects[stage.instance.standing[name].object_id] = ["trigger audit", "temporal table"]
+    told = [(kind.value, f"what is {kind.name}") for kind in OF_SQL_SERVER]
+    stage.instance.effects[stage.instance.standing[name].object_id] = told
     found = stage.catalog.observe([name], [], stage.deadline())
     assert isinstance(found, DatabaseObservation)
-    assert found.objects[0].unmodelled == ("trigger audit", "temporal table")
+    assert [(one.kind.value, one.words) for one in found.objects[0].unmodelled] == told
+
+
+def test_the_catalog_is_asked_for_every_kind_of_effect_that_sql_server_has() -> None:
+    asked = set(re.findall("N'(target_[a-z_]+)'", observation.STATEMENTS["effects"]))
+    assert asked == {kind.value for kind in OF_SQL_SERVER}
+
+
+def test_every_feature_that_is_asked_for_has_its_refusal() -> None:
+    asked = re.findall("SELECT N'([a-z_]+)',", enrolment.STATEMENTS["features"])
+    assert set(asked) == set(features._MAKERS)
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+def test_the_controller_is_asked_for_each_right_that_it_needs(right: str) -> None:
+    """What it lacks is told by name, one row each; these are all the names there are."""
+    assert right in enrolment.STATEMENTS["shortcomings"]
+
+
+def test_each_right_that_lacks_is_told_by_name(stage: Stage) -> None:
+    stage.instance.lacks += [f"login controller lacks {right}" for right in RIGHTS]
+    found = stage.catalog.enrolment()
+    assert isinstance(found, Refused)
+    assert found.problem.reason == "enrolment_incomplete"
+    assert all(right in found.problem.found for right in RIGHTS)
+    assert "050_verify.sql" in found.problem.next_command
 
 
 def test_a_lock_on_definitions_is_waited_for_and_then_its_holder_is_named(stage: Stage) -> None:

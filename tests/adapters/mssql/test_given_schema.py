@@ -14,6 +14,7 @@ from dpone_provider.adapters.mssql.observation import effects_of
 from dpone_provider.adapters.mssql.schema_reader import MssqlSchemaReader
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.application.relational.definitions import Standing
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.schema.actions import (
     Action,
@@ -229,5 +230,9 @@ def test_what_writing_a_table_would_meet_is_told(there: Schema) -> None:
         ids[name] = found.identity
     told = effects_of(there.own, list(ids.values()))
     there.own.run(f"ALTER TABLE [{there.name}].[kept] DROP CONSTRAINT of_plain;")
-    assert told[ids["plain"]] == (f"foreign key of_plain of {there.name}.kept",)
-    assert set(told[ids["kept"]]) == {"column id, an identity", "column twice, computed", "trigger fires"}
+    assert told[ids["plain"]] == (Effect(EffectKind.FOREIGN_KEY, f"foreign key of_plain of {there.name}.kept"),)
+    assert set(told[ids["kept"]]) == {
+        Effect(EffectKind.SERVER_COLUMN, "column id, an identity"),
+        Effect(EffectKind.SERVER_COLUMN, "column twice, computed"),
+        Effect(EffectKind.TRIGGER, "trigger fires"),
+    }

@@ -70,7 +70,7 @@ class Database:
     label: str | None = field(default_factory=lambda: label_of(JOB))
     object_id: int = 77
     owner_is_schemas: int = 1
-    effects: list[str] = field(default_factory=list)
+    effects: list[tuple[str, str]] = field(default_factory=list)
     managed: bool = True
     inserted: int = 3
     differences: list[str] = field(default_factory=list)
@@ -92,7 +92,9 @@ class Database:
                     Rows([f"c{place}" for place in range(15)], [self._row(one) for one in json.loads(str(values[0]))])
                 ]
             case "effects":
-                return [Rows(("id", "effect"), [(self.object_id, one) for one in self.effects], (int, str))]
+                return [
+                    Rows(("id", "kind", "effect"), [(self.object_id, *one) for one in self.effects], (int, str, str))
+                ]
             case "writer_of":
                 return [Rows(("role",), [("dpone_writer_stage",)] if self.managed else [])]
             case "state":
@@ -233,7 +235,7 @@ def test_any_other_end_of_commit_is_unknown_and_commit_is_never_repeated(fault: 
         ({"label": "another attempt"}, "staged_rows_not_ours"),
         ({"label": None}, "staged_rows_not_ours"),
         ({"inserted": 2}, "staged_rows_changed"),
-        ({"effects": ["trigger audit"]}, "target_not_refreshable"),
+        ({"effects": [("target_has_trigger", "trigger audit")]}, "target_not_refreshable"),
     ],
 )
 def test_what_is_not_as_it_was_bound_is_not_published(changed: dict[str, object], reason: str) -> None:
@@ -273,7 +275,7 @@ def test_binding_drops_what_an_earlier_attempt_staged_and_keeps_identities_short
     [
         ({"managed": False}, "schema_not_managed"),
         ({"owner_is_schemas": 0}, "target_not_ours"),
-        ({"effects": ["foreign key of_order of stage.lines"]}, "target_not_refreshable"),
+        ({"effects": [("target_of_foreign_key", "foreign key of_order of stage.lines")]}, "target_not_refreshable"),
     ],
 )
 def test_a_target_that_cannot_be_refreshed_is_refused_before_anything(changed: dict[str, object], reason: str) -> None:

@@ -12,6 +12,7 @@ from dpone_provider.adapters.postgres.catalog import PostgresCatalog
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import Incarnation, Relation, ServiceId
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown
 from tests.adapters.postgres.enrolled import CONTROL, Enrolled, new_hex, run
@@ -240,6 +241,20 @@ def test_other_writers_are_listed_with_why(own_stage: Stage) -> None:
     )
 
 
+def test_the_binding_reads_with_no_login_that_could_write(stage: Stage) -> None:
+    """A superuser is trusted as an administrator, the controller as itself; neither as who reads for the binding."""
+    ((superuser,),) = stage.enrolled.execute("SELECT rolname::text FROM pg_roles WHERE oid = 10")
+    controller = stage.enrolled.controller.user
+    wrong = {str(superuser): f"{superuser}: superuser", controller: f"{controller}: the controller's own login"}
+    for reader, why in wrong.items():
+        found = replace(stage.catalog, reader=reader).enrolment()
+        assert isinstance(found, Enrolment)
+        assert found.other_writers == (f"{why} (the binding reads with it)",)
+    found = replace(stage.catalog, reader="nobody_else").enrolment()
+    assert isinstance(found, Enrolment)
+    assert found.other_writers == ()
+
+
 def test_an_issued_login_is_no_other_writer(stage: Stage) -> None:
     issue(stage.enrolled, stage.enrolled.attempt())
     found = stage.catalog.enrolment()
@@ -352,9 +367,9 @@ def test_effects_and_dependants_are_told(own_stage: Stage) -> None:
     (found,) = seen(stage, name).objects
     assert found.dependants == ("view public.outside",)
     assert found.unmodelled == (
-        "foreign key child_id_fkey of child",
-        "publication everything",
-        "rule noisy",
+        Effect(EffectKind.RULE, "rule noisy"),
+        Effect(EffectKind.REPLICATION, "publication everything"),
+        Effect(EffectKind.FOREIGN_KEY, "foreign key child_id_fkey of child"),
     )
 
 

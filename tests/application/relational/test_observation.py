@@ -12,6 +12,7 @@ from dpone_provider.application.relational.observation import (
     unmanaged,
     words_by_identity,
 )
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import EngineKind, Incarnation, Relation, Service, ServiceId
 from tests.application.relational.standing import PLACE
 
@@ -67,7 +68,7 @@ def test_everything_that_decides_is_in_the_evidence() -> None:
         evidence_digest(WHO, classes, [replace(SEEN, identity="18")]),
         evidence_digest(WHO, classes, [replace(SEEN, owner="somebody")]),
         evidence_digest(WHO, classes, [replace(SEEN, dependants=("view v",))]),
-        evidence_digest(WHO, classes, [replace(SEEN, unmodelled=("a trigger",))]),
+        evidence_digest(WHO, classes, [replace(SEEN, unmodelled=(Effect(EffectKind.TRIGGER, "a trigger"),))]),
         evidence_digest(WHO, classes, []),
     )
     assert len({first, *others}) == len(others) + 1

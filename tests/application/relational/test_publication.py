@@ -10,6 +10,7 @@ import pytest
 from dpone_provider.application.ports.tables import NotPublished, Published, PublishJob, StagedContent, TargetBinding
 from dpone_provider.application.relational.definitions import Found, Standing
 from dpone_provider.application.relational.publication import by_receipt, not_bound, not_dropped, until_commit
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import AttemptId, OccurrenceId, Relation, SlotId
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, fail, refuse
 from dpone_provider.domain.publication import Verb
@@ -39,7 +40,7 @@ class Transaction:
 
     target: Found = field(default_factory=standing)
     stage: Found = LABELLED
-    noticed: Sequence[str] = ()
+    noticed: Sequence[Effect] = ()
     refusing: str = ""
     steps: list[str] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ class Transaction:
         self._step("read")
         return self.target, self.stage
 
-    def effects(self, target: Standing) -> Sequence[str]:
+    def effects(self, target: Standing) -> Sequence[Effect]:
         self._step("effects")
         return self.noticed
 
@@ -104,7 +105,7 @@ def test_nothing_follows_a_step_that_was_refused(number: int) -> None:
         (Transaction(target=standing(identity="18")), "target_moved"),
         (Transaction(target=standing(comment="changed")), "target_moved"),
         (Transaction(target=Absent(PLACE)), "target_moved"),
-        (Transaction(noticed=["a trigger"]), "target_not_refreshable"),
+        (Transaction(noticed=[Effect(EffectKind.TRIGGER, "a trigger")]), "target_not_refreshable"),
         (Transaction(stage=Absent(STAGED)), "staged_rows_not_ours"),
         (Transaction(stage=replace(LABELLED, comment="another's")), "staged_rows_not_ours"),
         (Transaction(stage=replace(LABELLED, comment="")), "staged_rows_not_ours"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dpone_provider.application.relational.refresh import RefreshRules
+from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.outcomes import DponeError, refuse
 from dpone_provider.domain.schema.actions import CreateTable, SetTableComment
 from dpone_provider.domain.schema.rules import EngineFacts, NameUnit
@@ -64,7 +65,7 @@ def test_a_change_that_the_rules_forbid_is_refused() -> None:
 def test_a_refresh_replaces_rows_and_does_nothing_else() -> None:
     RULES.require_refreshable(DECLARED, standing(), ())
     with pytest.raises(DponeError) as refused:
-        RULES.require_refreshable(DECLARED, standing(), ("a trigger",))
+        RULES.require_refreshable(DECLARED, standing(), (Effect(EffectKind.TRIGGER, "a trigger"),))
     assert refused.value.failure.problem.found == "a trigger"
 
 
