@@ -83,6 +83,7 @@ class GateSuite:
 
     def test_a_login_that_was_never_created_is_quiescent(self, stage: GateStage) -> None:
         principal = stage.journaled(stage.attempt())
+        stage.say(principal, GateState.CLOSING)
         assert stage.gate.disable(principal, stage.deadline()) is None
         assert not self.read(stage, principal).can_login
         seen = stage.gate.observe(principal)
@@ -140,6 +141,7 @@ class GateSuite:
         stage.say(principal, GateState.CLOSING)
         assert stage.gate.disable(principal, stage.deadline()) is None
         self.closed_observation(stage, principal)
+        stage.say(principal, GateState.CLOSED)
         for _ in range(2):
             assert stage.gate.collect(principal) is None
             assert not self.read(stage, principal).can_login

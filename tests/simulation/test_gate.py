@@ -17,7 +17,7 @@ from dpone_provider.application.ports.ledger import LedgerTransaction
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import AttemptId, Principal
+from dpone_provider.domain.identity import AttemptId, Principal, digest_of
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import Failed, Unknown
 from dpone_provider.domain.secret import Secret
@@ -78,7 +78,8 @@ class SimulatedStage:
     def say(self, principal: Principal, state: GateState) -> None:
         """Set the row, by hand."""
         row = self._row(principal)
-        self.world.ledger.rows.gates[row.attempt_id, row.service_id] = replace(row, state=state)
+        closed = {"closed_sequence": 1, "evidence_digest": digest_of(b"a test")} if state is GateState.CLOSED else {}
+        self.world.ledger.rows.gates[row.attempt_id, row.service_id] = replace(row, state=state, **closed)  # type: ignore[arg-type]
 
     @contextmanager
     def log_in(self, credential: Credential) -> Iterator[None]:

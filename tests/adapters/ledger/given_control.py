@@ -18,6 +18,7 @@ from dpone_provider.adapters.system.clock import SystemClock
 from tests.adapters.mssql.capabilities import Capability
 from tests.adapters.mssql.given_server import require
 from tests.adapters.mssql.installed import NEEDED, Instance, installed
+from tests.conformance.ledger_world import WAREHOUSE
 
 KEPT = ("schema_version", "authority")
 TABLES = tuple(table.name for table in METADATA.tables.values() if table.name not in KEPT)
@@ -63,6 +64,9 @@ class GivenControl:
 
 @contextmanager
 def given_control() -> Iterator[GivenControl]:
-    """Install everything on the given server, and take it out at the end; skip where it lacks what the ledger needs."""
-    with installed(require(*LEDGER_NEEDS).server) as instance:
+    """Install everything on the given server, its gate that of the world's warehouse, and take it out at the end.
+
+    Skips where the server lacks what the ledger needs.
+    """
+    with installed(require(*LEDGER_NEEDS).server, WAREHOUSE.service_id) as instance:
         yield GivenControl(instance)

@@ -252,7 +252,7 @@ class FakeInstance:
 
     def _disable(self, given: Given, number: int) -> Sequence[Answer]:
         sid = given["sid"]
-        if self.gates.get(sid) in ("JOURNALED", "READY") and sid in self.logins:
+        if self.gates.get(sid) in ("JOURNALED", "READY"):
             return [Error(51027, "DPONE_CLOSE_GATE: the gate is open")]
         if sid in self.logins and sid not in self.stuck:
             self.logins[sid].disabled = True
@@ -284,7 +284,7 @@ class FakeInstance:
         return []
 
     def _collect(self, given: Given, number: int) -> Sequence[Answer]:
-        if self.gates.get(given["sid"], "CLOSED") not in ("CLOSED", "CLOSING"):
+        if self.gates.get(given["sid"], "CLOSED") != "CLOSED":
             return [Error(51027, "DPONE_CLOSE_GATE: allowed: a gate that is CLOSED")]
         self.logins.pop(given["sid"], None)
         return []

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
@@ -15,7 +16,7 @@ from dpone_provider.application.installation.rendering import fill_in, variables
 from dpone_provider.application.installation.tsql import batches
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.secret import Secret
-from dpone_provider.sql_files import shipped_sql
+from dpone_provider.sql_files import load, shipped_sql
 from tests.adapters.mssql.capabilities import Capability
 
 NEEDED: Final = (
@@ -45,6 +46,7 @@ CONTROL: Final = (
 TARGET: Final = ("040_enrol_target.sql", "045_enrol_schema.sql")
 SCHEMA: Final = "stage"
 SCRIPT_SECONDS: Final = 120.0
+STATEMENTS: Final = load(Path(__file__).with_name("given.sql"))
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,15 @@ class Instance:
     @property
     def control(self) -> MssqlServer:
         """The control database, as the controller reaches it."""
-        return MssqlServer(self._endpoint(self.values["control_database"]), self.controller)
+        return MssqlServer(self.at(self.values["control_database"]), self.controller)
 
     @property
     def target(self) -> MssqlServer:
         """The target, as the controller reaches it."""
-        return MssqlServer(self._endpoint(self.values["target_database"]), self.controller)
+        return MssqlServer(self.at(self.values["target_database"]), self.controller)
 
-    def _endpoint(self, database: str) -> Endpoint:
+    def at(self, database: str) -> Endpoint:
+        """Return the endpoint of a database of the instance."""
         return replace(self.administrator.endpoint, database=database)
 
     def run(self, script: str) -> None:
@@ -78,9 +81,9 @@ class Instance:
 
 
 @contextmanager
-def installed(server: MssqlServer) -> Iterator[Instance]:
+def installed(server: MssqlServer, service_id: str | None = None) -> Iterator[Instance]:
     """Install everything, and take everything out again, down to the databases."""
-    made = _instance(server)
+    made = _instance(server, service_id or str(uuid.uuid4()))
     names = made.values
     with server.session("dpone test", SCRIPT_SECONDS) as own:
         own.run(f"CREATE DATABASE [{names['control_database']}] COLLATE Latin1_General_100_BIN2;")
@@ -96,7 +99,7 @@ def installed(server: MssqlServer) -> Iterator[Instance]:
         _removed(made)
 
 
-def _instance(server: MssqlServer) -> Instance:
+def _instance(server: MssqlServer, service_id: str) -> Instance:
     tag = token_hex(4)
     values = {
         "authority_id": str(uuid.uuid4()),
@@ -105,7 +108,7 @@ def _instance(server: MssqlServer) -> Instance:
         "family": "nonproduction",
         "reader_login": f"dpone_test_reader_{tag}",
         "schema": SCHEMA,
-        "service_id": str(uuid.uuid4()),
+        "service_id": service_id,
         "target_database": f"dpone_test_target_{tag}",
     }
     return Instance(server, values, Credential(values["controller_login"], Secret(token_hex(16) + "aA1!")))
@@ -117,6 +120,9 @@ def _removed(made: Instance) -> None:
         with suppress(*ERRORS):
             made.run(script)
     with made.administrator.session("dpone test", SCRIPT_SECONDS) as own:
+        for statement in ("end_our_sessions", "drop_our_logins", "drop_gate"):
+            with suppress(*ERRORS):
+                own.run(STATEMENTS[statement])
         for name in ("target_database", "control_database"):
             database = made.values[name]
             own.run(
