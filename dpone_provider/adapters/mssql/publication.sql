@@ -31,6 +31,10 @@ TRUNCATE TABLE {table};
 -- Metadata only; keeps the target's object id and grants.
 ALTER TABLE {staged} SWITCH TO {table};
 
+-- name: update_statistics
+-- After the COMMIT of a switch, which brings none along: plans would be made by what stood there before.
+UPDATE STATISTICS {table};
+
 -- name: count
 -- What stands at the target after a switch.
 SELECT COUNT_BIG(*) FROM {table};

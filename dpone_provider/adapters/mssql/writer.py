@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -62,7 +63,10 @@ class MssqlFencedPublisher:
             with self.server.session("dpone publisher", max(1.0, deadline.remaining())) as own:
                 transaction = MssqlTransaction(own, job, self.control_database, self.way)
                 until_commit(transaction, job, staged, self.binding, RULES)
-                return _commit(own, subject)
+                outcome = _commit(own, subject)
+                if outcome is None and self.way is Way.SWITCH:
+                    _update_statistics(own, job)
+                return outcome
         except ERRORS as error:
             return before_commit(error, subject)
         except DponeError as error:
@@ -159,6 +163,12 @@ def _commit(own: Session, subject: str) -> Failed | Unknown | None:
     except ERRORS as error:
         return at_commit(error, subject)
     return None
+
+
+def _update_statistics(own: Session, job: PublishJob) -> None:
+    """Bring the target's statistics up to date. It is published whatever comes of this: they are no part of it."""
+    with suppress(*ERRORS):
+        own.run(filled(STATEMENTS["update_statistics"], table=qualified(job.target)))
 
 
 def _not_alike(job: PublishJob, differences: list[str]) -> Failed:

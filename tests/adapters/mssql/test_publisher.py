@@ -249,6 +249,18 @@ def test_switch_asks_first_and_truncates_then() -> None:
     assert published(database, Way.SWITCH) is None
     said = [one for one in database.said if not one.startswith("SET ")]
     assert said[5:9] == ["switch_differences", "truncate", "switch", "count"]
+    assert said[-2:] == ["commit", "update_statistics"]
+
+
+@pytest.mark.parametrize("fault", [Error(1222, "Lock request time out."), Cut()])
+def test_statistics_that_cannot_be_updated_change_nothing(fault: Answer) -> None:
+    assert published(Database(fault=("update_statistics", fault)), Way.SWITCH) is None
+
+
+def test_statistics_are_left_alone_where_nothing_was_published() -> None:
+    database = Database(fault=("commit", Cut()))
+    assert isinstance(published(database, Way.SWITCH), Unknown)
+    assert "update_statistics" not in database.said
 
 
 def test_switch_is_refused_by_its_preflight_and_nothing_is_truncated() -> None:
