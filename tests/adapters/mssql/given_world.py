@@ -11,13 +11,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final
 
 from dpone_provider.adapters.ledger.sql_ledger import SqlLedger
+from dpone_provider.adapters.mssql import driver
+from dpone_provider.adapters.mssql.connection_string import connection_string, odbc_parts
+from dpone_provider.adapters.mssql.diagnostics import told
 from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused
 from dpone_provider.adapters.mssql.gate import MssqlGate
 from dpone_provider.adapters.mssql.names import filled, identifier
-from dpone_provider.adapters.mssql.session import MssqlServer, Session
+from dpone_provider.adapters.mssql.session import MssqlServer, Session, driver_text, scrubbed
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.ledger import gates
@@ -32,6 +35,7 @@ from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load
 from tests.adapters.ledger.given_control import GivenControl, given_control
 from tests.adapters.mssql.installed import SCHEMA, Instance
+from tests.adapters.mssql.plain import plain_session
 from tests.conformance.gate_suite import LoginDenied
 from tests.conformance.ledger_world import LOAD, WAREHOUSE, Steps, binding_of, occurrence_of
 from tests.waiting import wait_until
@@ -147,10 +151,15 @@ class GivenWorld:
             yield own
 
     def in_target(self, statement: str) -> list[tuple[object, ...]]:
-        """Run one statement in the target as the administrator, and return its rows."""
-        with self.administrator(self.instance.values["target_database"]) as own:
-            results = own.results(statement)
-        return results[0] if results else []
+        """Run one statement in the target as the administrator, as it stands, and return its rows."""
+        return self.plainly(self.instance.values["target_database"], statement)
+
+    def plainly(self, database: str, statement: str) -> list[tuple[object, ...]]:
+        """Run one statement as the administrator, as it stands, and return its rows."""
+        server = MssqlServer(self.instance.at(database), self.instance.administrator.credential)
+        with plain_session(server, "dpone test", CALL_SECONDS) as own:
+            results = own.run(statement)
+        return [tuple(row) for row in results[0]] if results else []
 
     def worker(self, credential: Credential) -> MssqlServer:
         """Return the target as an issued login reaches it."""
@@ -178,27 +187,40 @@ class GivenWorld:
 
 
 class LetIn:
-    """A session of a worker's that may be ended from elsewhere: closing it raises nothing."""
+    """A session of a worker's that may be ended from elsewhere: closing it raises nothing.
+
+    It connects past the adapter, which opens one connection at a time in a process: a logon that stands still here must
+    not keep the controller from connecting.
+    """
 
     def __init__(self, server: MssqlServer) -> None:
         """Connect when it is entered."""
-        self._held = server.session("dpone worker", CALL_SECONDS)
+        self._server = server
+        self._raw: Any = None
 
     def __enter__(self) -> Session:
         """Log in.
 
         Raises:
             LoginDenied: it was not let in.
+            AnswerLost: nobody answered.
         """
+        endpoint, credential = self._server.endpoint, self._server.credential
+        parts = odbc_parts(endpoint, credential, driver=driver.driver_name(), purpose="dpone worker")
+        pyodbc = driver.pyodbc()
         try:
-            return self._held.__enter__()
-        except LoginRefused as error:
-            raise LoginDenied(f"{error.number}: {error}") from None
+            self._raw = pyodbc.connect(connection_string(parts), autocommit=True, timeout=round(CALL_SECONDS))
+            return Session(self._raw, pyodbc.Error)
+        except pyodbc.Error as error:
+            failure = told(scrubbed(driver_text(error), credential), connecting=True)
+        if isinstance(failure, LoginRefused):
+            raise LoginDenied(f"{failure.number}: {failure}")
+        raise failure
 
     def __exit__(self, *raised: object) -> None:
         """Log out; the server may have ended the session long ago."""
-        with suppress(*ERRORS):
-            self._held.__exit__(None, None, None)
+        with suppress(driver.pyodbc().Error):
+            self._raw.close()
 
 
 def number_of(denied: LoginDenied) -> int:

@@ -18,6 +18,7 @@ from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load, shipped_sql
 from tests.adapters.mssql.capabilities import Capability
+from tests.adapters.mssql.plain import plain_session
 
 NEEDED: Final = (
     Capability.CATALOG,
@@ -75,7 +76,7 @@ class Instance:
         """Run one script, batch by batch, in a session of its own; the first error ends it."""
         text = (shipped_sql("mssql") / script).read_text(encoding="utf-8")
         filled = fill_in(text, {name: self.values[name] for name in variables(text)}, where=script)
-        with self.administrator.session(f"dpone test: {script}", SCRIPT_SECONDS) as own:
+        with plain_session(self.administrator, f"dpone test: {script}", SCRIPT_SECONDS) as own:
             for batch in batches(filled):
                 own.run(batch.text)
 
