@@ -8,6 +8,7 @@ from pathlib import Path
 from dpone_provider.application.installation.tsql import batches
 from tests.adapters.ledger.tsql import PARSERS, refusals
 from tests.sqltext.dynamic import dynamic_statements
+from tests.sqltext.of_tests import in_source, statements_of_tests
 from tests.sqltext.texts import Text, adapter_statements, all_texts, scripts
 
 
@@ -55,3 +56,26 @@ def test_statements_of_the_adapters_are_found_by_their_folder(tmp_path: Path) ->
     (text,) = adapter_statements(tmp_path)
     assert text.name == "adapters/mssql/gate.sql: one"
     assert text.sql == "SELECT [column] FROM sys.objects WHERE name = @value"
+
+
+def test_what_tests_send_to_a_given_server_is_read_too(tmp_path: Path) -> None:
+    """Statements of tests that run where a server is given, and the statements inside them."""
+    texts = list(statements_of_tests())
+    inner = [one for text in texts for one in dynamic_statements(text)]
+    assert len(texts) > 100
+    assert refusals(parts([*texts, *inner]), tmp_path) == {}
+
+
+def test_statements_are_found_in_a_module() -> None:
+    """With names, values and nothing in their gaps; prose is no statement."""
+    source = "\n".join(
+        [
+            '"""CREATE prose."""',
+            "own.run(f\"CREATE LOGIN [{name}] WITH PASSWORD = {hashed} HASHED, SID = N'{sid}'{more};\")",
+            'own.run("KILL {number};" if x else "select lower;")',
+        ]
+    )
+    assert list(in_source(source)) == [
+        (2, "CREATE LOGIN [x] WITH PASSWORD = 0x0200 HASHED, SID = N'x';"),
+        (3, "KILL 53;"),
+    ]

@@ -31,9 +31,7 @@ EXEC master.sys.sp_executesql N'IF CERT_ID(N''dpone_signer'') IS NOT NULL DROP C
 
 -- name: make_login
 -- A login of a SID and a password that the test knows; no user anywhere.
-DECLARE @sql nvarchar(max) = N'CREATE LOGIN ' + QUOTENAME(@name) + N' WITH PASSWORD = ' + QUOTENAME(@password, N'''')
-    + N', SID = ' + CONVERT(nvarchar(40), @sid, 1) + N', CHECK_POLICY = OFF;';
-EXEC sys.sp_executesql @sql;
+CREATE LOGIN {name} WITH PASSWORD = {text}, SID = {sid}, CHECK_POLICY = OFF;
 
 -- name: sessions_of
 -- By SID, with what ending one of them is told by.

@@ -12,8 +12,7 @@ import pytest
 
 from dpone_provider.adapters.mssql import logins
 from dpone_provider.adapters.mssql.errors import ERRORS, ServerError
-from dpone_provider.adapters.mssql.names import filled, identifier
-from dpone_provider.adapters.mssql.parameters import Parameters
+from dpone_provider.adapters.mssql.names import binary, filled, identifier, literal
 from dpone_provider.adapters.mssql.session import MssqlServer
 from dpone_provider.application.ledger import gates
 from dpone_provider.application.ports.gate import SessionObservation
@@ -44,8 +43,8 @@ def made_by_hand(world: GivenWorld, sid: bytes, name: str = "") -> Credential:
     """Make a login with a SID of ours as an administrator, past every procedure."""
     credential = Credential(name or f"dpone_v3_{token_hex(16)}", Secret(token_hex(24) + "aA1!"))
     with world.administrator() as own:
-        said: Parameters = {"name": credential.user, "password": credential.password.reveal(), "sid": sid}
-        own.run(STATEMENTS["make_login"], said)
+        secret = literal(credential.password.reveal())
+        own.run(filled(STATEMENTS["make_login"], name=identifier(credential.user), text=secret, sid=binary(sid)))
     return credential
 
 
