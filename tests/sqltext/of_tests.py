@@ -1,4 +1,4 @@
-"""The T-SQL that tests send to a given server: nobody has run it where none is given, so Microsoft's parser reads it."""
+"""The T-SQL that tests send to a given server: where none is given nobody runs it, so Microsoft's parser reads it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.sqltext.texts import HOLES, Text
 
 TESTS: Final = Path(__file__).resolve().parents[1]
 _BEGINS: Final = re.compile(
-    r"\s*(?:ALTER|BEGIN TRANSACTION|COMMIT|CREATE|DECLARE|DELETE|DISABLE|DROP|ENABLE|EXEC|EXECUTE|GRANT|IF|INSERT|KILL|REVERT"
-    r"|REVOKE|ROLLBACK|SELECT|SET|TRUNCATE|UPDATE|USE|WITH)\b[^a-z]"
+    r"\s*(?:ALTER|BEGIN TRANSACTION|COMMIT|CREATE|DECLARE|DELETE|DISABLE|DROP|ENABLE|EXEC|EXECUTE|GRANT|IF|INSERT|KILL"
+    r"|REVERT|REVOKE|ROLLBACK|SELECT|SET|TRUNCATE|UPDATE|USE|WITH)\b[^a-z]"
 )
 _HOLE: Final = re.compile(r"\{[a-z_0-9]*\}")
 _AFTER: Final = {"KILL ": "53", "PASSWORD = ": "0x0200", "SID = ": "0x64", "< ": "1", "<= ": "1", "SET ": "READ_ONLY"}
