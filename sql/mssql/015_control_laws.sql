@@ -77,6 +77,16 @@ AND NOT EXISTS (SELECT 1 FROM dpone_control.readmission_end AS e WITH (READCOMMI
                 WHERE e.readmission_id = r.readmission_id);
 GO
 
+-- What the server says of this database now: the machine, and the GUIDs that a restore, an attach or a copy changes.
+-- NULL means that it cannot be read, never that it changed. VIEW ANY DATABASE is needed, which PUBLIC has by default.
+CREATE OR ALTER FUNCTION dpone_control.observed_incarnation() RETURNS varchar(200) AS
+BEGIN
+    RETURN (SELECT CONVERT(varchar(100), SERVERPROPERTY('ServerName')) + '/' + CONVERT(varchar(10), r.database_id)
+                + '/' + CONVERT(varchar(36), r.database_guid) + '/' + CONVERT(varchar(36), r.recovery_fork_guid)
+            FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID());
+END;
+GO
+
 -- Who speaks, for the log: what the ledger's transaction says of itself when it begins (SET CONTEXT_INFO 'dpone/<script>/<id>',
 -- which other sessions see too), else the name of the program.
 CREATE OR ALTER FUNCTION dpone_control.speaker() RETURNS nvarchar(450) AS

@@ -8,6 +8,9 @@
 -- names the first that is wrong, notes for settle (017) what must be looked at before COMMIT, and writes the log.
 -- A column that never changes may not even be named in an UPDATE.
 -- FORCESEEK on unsettled: a scan of that small table would wait for what other transactions have noted and not committed.
+-- FORCESEEK with an index wherever a lock is kept: a lock stands on the keys of the index that a plan happens to read. It
+-- has to be the clustered one, which every UPDATE locks too; on the key of another, narrower index it would keep nobody out,
+-- and a scan would keep out everybody.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -373,7 +376,9 @@ BEGIN
     SET NOCOUNT ON;
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
-    FROM inserted AS i JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK) ON s.slot_id = i.slot_id;
+    FROM inserted AS i
+    JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
+        ON s.slot_id = i.slot_id;
     SELECT TOP (1) @subject = N'claim on slot ' + LOWER(CONVERT(nvarchar(64), i.slot_id, 2)), @found = o.state
     FROM inserted AS i JOIN dpone_control.occurrence AS o WITH (READCOMMITTEDLOCK) ON o.occurrence_id = i.occurrence_id
     WHERE o.state <> 'REQUESTED';
@@ -381,7 +386,8 @@ BEGIN
     SELECT TOP (1) @subject = N'claim on slot ' + LOWER(CONVERT(nvarchar(64), i.slot_id, 2)),
         @found = CONCAT(N'owner ', s.owner_id)
     FROM inserted AS i
-    JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK) ON s.slot_id = i.slot_id
+    JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
+        ON s.slot_id = i.slot_id
     JOIN dpone_control.occurrence AS o WITH (READCOMMITTEDLOCK) ON o.occurrence_id = i.occurrence_id
     WHERE s.owner_id IS NOT NULL AND (o.predecessor_id IS NULL OR o.predecessor_id <> s.owner_id);
     IF @@ROWCOUNT > 0
@@ -436,13 +442,15 @@ BEGIN
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
     FROM inserted AS i
-    JOIN dpone_control.occurrence AS o WITH (REPEATABLEREAD, ROWLOCK) ON o.occurrence_id = i.occurrence_id;
+    JOIN dpone_control.occurrence AS o WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (occurrence_pkey (occurrence_id)))
+        ON o.occurrence_id = i.occurrence_id;
     SELECT TOP (1) @subject = N'attempt ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = i.state
     FROM inserted AS i WHERE i.state <> 'RUNNING';
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_begins_running', @subject, @found, N'RUNNING';
     SELECT TOP (1) @subject = N'attempt ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = o.state
     FROM inserted AS i
-    JOIN dpone_control.occurrence AS o WITH (REPEATABLEREAD, ROWLOCK) ON o.occurrence_id = i.occurrence_id
+    JOIN dpone_control.occurrence AS o WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (occurrence_pkey (occurrence_id)))
+        ON o.occurrence_id = i.occurrence_id
     WHERE o.state <> 'ACTIVE';
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'occurrence_is_active', @subject, @found, N'an ACTIVE occurrence';
     SELECT TOP (1) @subject = N'attempt ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = N'other digests'
@@ -513,7 +521,9 @@ BEGIN
     SET NOCOUNT ON;
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
-    FROM inserted AS i JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK) ON s.slot_id = i.slot_id;
+    FROM inserted AS i
+    JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
+        ON s.slot_id = i.slot_id;
     SELECT TOP (1) @subject = N'slot ' + LOWER(CONVERT(nvarchar(64), i.slot_id, 2)), @found = a.state
     FROM inserted AS i JOIN dpone_control.attempt AS a WITH (READCOMMITTEDLOCK) ON a.attempt_id = i.attempt_id
     WHERE i.live = 0 OR a.state <> 'RUNNING';
@@ -521,7 +531,9 @@ BEGIN
         EXEC dpone_control.refuse N'attempt_begins_running', @subject, @found, N'a RUNNING attempt and a live row';
     SELECT TOP (1) @subject = N'slot ' + LOWER(CONVERT(nvarchar(64), i.slot_id, 2)),
         @found = CONCAT(N'owner ', s.owner_id, N' at epoch ', s.epoch)
-    FROM inserted AS i JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK) ON s.slot_id = i.slot_id
+    FROM inserted AS i
+    JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
+        ON s.slot_id = i.slot_id
     WHERE s.owner_id IS NULL OR s.owner_id <> i.occurrence_id OR s.epoch <> i.epoch;
     IF @@ROWCOUNT > 0
         EXEC dpone_control.refuse N'epochs_current', @subject, @found,
@@ -577,7 +589,9 @@ BEGIN
     SET NOCOUNT ON;
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
-    FROM inserted AS i JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK) ON s.slot_id = i.slot_id;
+    FROM inserted AS i
+    JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
+        ON s.slot_id = i.slot_id;
     SELECT TOP (1) @subject = N'slot ' + LOWER(CONVERT(nvarchar(64), i.slot_id, 2)), @found = a.state
     FROM inserted AS i JOIN dpone_control.attempt AS a WITH (READCOMMITTEDLOCK) ON a.attempt_id = i.attempt_id
     WHERE i.running = 0 OR a.state <> 'RUNNING';
@@ -634,9 +648,13 @@ BEGIN
     SET NOCOUNT ON;
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
-    FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id;
+    FROM inserted AS i
+    JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+        ON a.attempt_id = i.attempt_id;
     SELECT TOP (1) @subject = N'event of node ' + i.node_id, @found = a.state
-    FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
+    FROM inserted AS i
+    JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+        ON a.attempt_id = i.attempt_id
     WHERE a.state <> 'RUNNING';
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_is_running', @subject, @found, N'a RUNNING attempt';
 END;
@@ -650,7 +668,9 @@ BEGIN
     SET NOCOUNT ON;
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
-    FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id;
+    FROM inserted AS i
+    JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+        ON a.attempt_id = i.attempt_id;
     SELECT TOP (1) @subject = N'gate ' + i.principal_name, @found = i.gate_state
     FROM inserted AS i WHERE i.gate_state <> CASE WHEN i.barred = 1 THEN 'CLOSED' ELSE 'JOURNALED' END;
     IF @@ROWCOUNT > 0
@@ -667,7 +687,9 @@ BEGIN
     IF @@ROWCOUNT > 0
         EXEC dpone_control.refuse N'principal_name_once_per_service', @subject, @found, N'a name that was never used';
     SELECT TOP (1) @subject = N'gate ' + i.principal_name, @found = a.state
-    FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
+    FROM inserted AS i
+    JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+        ON a.attempt_id = i.attempt_id
     WHERE a.state <> 'RUNNING';
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_is_running', @subject, @found, N'a RUNNING attempt';
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
@@ -711,10 +733,14 @@ BEGIN
     IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.gate_state = 'READY')
     BEGIN
         SELECT @locked = COUNT(*)
-        FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
+        FROM inserted AS i
+        JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+            ON a.attempt_id = i.attempt_id
         WHERE i.gate_state = 'READY';
         SELECT TOP (1) @subject = N'gate ' + i.principal_name, @found = a.state
-        FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
+        FROM inserted AS i
+        JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+            ON a.attempt_id = i.attempt_id
         WHERE i.gate_state = 'READY' AND a.state <> 'RUNNING';
         IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_is_running', @subject, @found, N'a RUNNING attempt';
     END;
@@ -736,12 +762,16 @@ BEGIN
     SET NOCOUNT ON;
     DECLARE @locked int, @subject nvarchar(500), @found nvarchar(500);
     SELECT @locked = COUNT(*)
-    FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id;
+    FROM inserted AS i
+    JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+        ON a.attempt_id = i.attempt_id;
     SELECT TOP (1) @subject = N'publication of ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = i.state
     FROM inserted AS i WHERE i.state <> 'INTENDED';
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'publication_begins_intended', @subject, @found, N'INTENDED';
     SELECT TOP (1) @subject = N'publication of ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = a.state
-    FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
+    FROM inserted AS i
+    JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+        ON a.attempt_id = i.attempt_id
     WHERE a.state <> 'RUNNING';
     IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_is_running', @subject, @found, N'a RUNNING attempt';
     INSERT INTO dpone_control.event (table_name, [key], after, session_role, application_name)
@@ -788,22 +818,28 @@ BEGIN
     IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.state IN ('STAGED', 'DISPATCHED'))
     BEGIN
         SELECT @locked = COUNT(*)
-        FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id;
+        FROM inserted AS i
+        JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+            ON a.attempt_id = i.attempt_id;
         SELECT TOP (1) @subject = N'publication of ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)), @found = a.state
-        FROM inserted AS i JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = i.attempt_id
+        FROM inserted AS i
+        JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+            ON a.attempt_id = i.attempt_id
         WHERE i.state IN ('STAGED', 'DISPATCHED') AND a.state <> 'RUNNING';
         IF @@ROWCOUNT > 0 EXEC dpone_control.refuse N'attempt_is_running', @subject, @found, N'a RUNNING attempt';
     END;
     IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.state = 'DISPATCHED')
     BEGIN
         SELECT @locked = COUNT(*)
-        FROM inserted AS i JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK) ON s.slot_id = i.slot_id;
+        FROM inserted AS i
+        JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
+            ON s.slot_id = i.slot_id;
         SELECT TOP (1) @subject = N'publication of ' + LOWER(CONVERT(nvarchar(64), i.attempt_id, 2)),
             @found = N'another owner or epoch'
         FROM inserted AS i
         JOIN dpone_control.attempt AS a WITH (READCOMMITTEDLOCK) ON a.attempt_id = i.attempt_id
         WHERE i.state = 'DISPATCHED' AND NOT EXISTS (
-            SELECT 1 FROM dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK)
+            SELECT 1 FROM dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
             WHERE s.slot_id = i.slot_id AND s.owner_id = a.occurrence_id AND s.epoch = i.epoch);
         IF @@ROWCOUNT > 0
             EXEC dpone_control.refuse N'dispatch_owns_its_slot', @subject, @found, N'its slot at its epoch';

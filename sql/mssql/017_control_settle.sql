@@ -34,16 +34,6 @@ GO
 
 -- === Who this ledger is ===
 
--- What the server says of this database now: the machine, and the GUIDs that a restore, an attach or a copy changes.
--- NULL means that it cannot be read, never that it changed. VIEW ANY DATABASE is needed, which PUBLIC has by default.
-CREATE OR ALTER FUNCTION dpone_control.observed_incarnation() RETURNS varchar(200) AS
-BEGIN
-    RETURN (SELECT CONVERT(varchar(100), SERVERPROPERTY('ServerName')) + '/' + CONVERT(varchar(10), r.database_id)
-                + '/' + CONVERT(varchar(36), r.database_guid) + '/' + CONVERT(varchar(36), r.recovery_fork_guid)
-            FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID());
-END;
-GO
-
 -- What a transaction of the ledger reads first: who the authority is, whether its database is the one that was installed,
 -- the version of this schema, the number that was given last, and the readmission that is open, if one is. One row, or none
 -- before the identity was entered. The row stays share-locked until the transaction ends: a readmission, which locks it

@@ -22,9 +22,14 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.settle') IS NULL OR NOT EXISTS (SELECT 1 FROM dpone_control.opening)
+IF OBJECT_ID(N'dpone_control.settle') IS NULL OR OBJECT_ID(N'dpone_control.opening') IS NULL
 BEGIN
     RAISERROR(N'the control schema is not complete; run 010 to 017 first', 16, 1);
+    SET NOEXEC ON;
+END;
+ELSE IF NOT EXISTS (SELECT 1 FROM dpone_control.opening)
+BEGIN
+    RAISERROR(N'the ledger has no identity yet; run 017_control_settle.sql first', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF IS_SRVROLEMEMBER(N'sysadmin') = 0
@@ -33,10 +38,13 @@ BEGIN
     SET NOEXEC ON;
 END;
 ELSE IF OBJECT_ID(N'dpone_gate.service') IS NOT NULL
-    AND EXISTS (SELECT 1 FROM dpone_gate.service WITH (READCOMMITTEDLOCK) WHERE service_id <> '${service_id}')
 BEGIN
-    RAISERROR(N'this instance is pinned with another service_id than ${service_id}; nothing was changed', 16, 1);
-    SET NOEXEC ON;
+    -- A statement of its own: one that names a table which is not there yet fails (208), whatever it asks first.
+    IF EXISTS (SELECT 1 FROM dpone_gate.service WITH (READCOMMITTEDLOCK) WHERE service_id <> '${service_id}')
+    BEGIN
+        RAISERROR(N'this instance is pinned with another service_id than ${service_id}; nothing was changed', 16, 1);
+        SET NOEXEC ON;
+    END;
 END;
 GO
 
@@ -95,7 +103,8 @@ BEGIN
     SET LOCK_TIMEOUT 0;
     DECLARE @sid varchar(60) = LOWER(CONVERT(varchar(60), SUSER_SID(), 2));
     DECLARE @service_id uniqueidentifier = (SELECT s.service_id FROM dpone_gate.service AS s WITH (READCOMMITTEDLOCK));
-    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (REPEATABLEREAD, ROWLOCK, NOWAIT, FORCESEEK)
+    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g
+                   WITH (REPEATABLEREAD, ROWLOCK, NOWAIT, FORCESEEK (sid_once_per_service (service_id, sid)))
                WHERE g.service_id = @service_id AND g.sid = @sid AND g.gate_state = 'READY')
         RETURN 0;
     RETURN 1;
@@ -124,12 +133,13 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK, ROWLOCK)
                    WHERE g.service_id = @service_id AND g.sid = @sid AND g.attempt_id = @attempt_id)
         BEGIN ;THROW 51004, N'DPONE_FENCE_GATE: this is not the login of the attempt', 1; END;
-    IF NOT EXISTS (SELECT 1 FROM dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK)
+    IF NOT EXISTS (SELECT 1 FROM dpone_control.attempt AS a
+                       WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
                    WHERE a.attempt_id = @attempt_id AND a.state = 'RUNNING')
         BEGIN ;THROW 51002, N'DPONE_FENCE_ATTEMPT: the attempt is not RUNNING', 1; END;
     SELECT @written = COUNT(*), @held = COUNT(s.slot_id)
     FROM dpone_control.attempt_slot AS w WITH (READCOMMITTEDLOCK)
-    LEFT JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK)
+    LEFT JOIN dpone_control.slot AS s WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (slot_pkey (slot_id)))
         ON s.slot_id = w.slot_id AND s.epoch = w.epoch AND s.owner_id = w.occurrence_id
     WHERE w.attempt_id = @attempt_id;
     IF @written = 0 OR @held <> @written

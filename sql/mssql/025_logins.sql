@@ -35,6 +35,7 @@ BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @why nvarchar(2000), @sql nvarchar(max), @run nvarchar(300) = QUOTENAME(@target) + N'.sys.sp_executesql',
         @login nvarchar(300) = QUOTENAME(@principal_name), @enrolled uniqueidentifier, @joins nvarchar(max), @known int;
+    DECLARE @service_id uniqueidentifier = (SELECT s.service_id FROM dpone_gate.service AS s WITH (READCOMMITTEDLOCK));
     IF @@TRANCOUNT = 0 OR XACT_STATE() <> 1
         BEGIN ;THROW 51020, N'DPONE_ISSUE_TRANSACTION: allowed: inside the transaction that makes the gate READY', 1; END;
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
@@ -43,10 +44,12 @@ BEGIN
     IF @verifier IS NULL OR DATALENGTH(@verifier) <> 70 OR SUBSTRING(@verifier, 1, 2) <> 0x0200
         BEGIN ;THROW 51022, N'DPONE_ISSUE_VERIFIER: allowed: a password hash of version 0x0200', 1; END;
     IF NOT EXISTS (
-            SELECT 1 FROM dpone_control.login_gate AS g WITH (UPDLOCK, ROWLOCK)
-            JOIN dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = g.service_id
-            JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK) ON a.attempt_id = g.attempt_id
-            WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)) AND g.principal_name = CONVERT(varchar(60), @principal_name)
+            SELECT 1
+            FROM dpone_control.login_gate AS g WITH (UPDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
+            JOIN dpone_control.attempt AS a WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (one_execution (attempt_id)))
+                ON a.attempt_id = g.attempt_id
+            WHERE g.service_id = @service_id AND g.sid = LOWER(CONVERT(varchar(60), @sid, 2))
+            AND g.principal_name = CONVERT(varchar(60), @principal_name)
             AND g.gate_state = 'JOURNALED' AND a.state = 'RUNNING')
         BEGIN ;THROW 51023, N'DPONE_ISSUE_GATE: allowed: a JOURNALED gate of this SID and name, attempt RUNNING', 1; END;
     DECLARE @hindrance TABLE (hindrance nvarchar(1000) NOT NULL);
@@ -128,8 +131,8 @@ BEGIN
 END;
 GO
 
--- One poll for what is left of a login, in one statement. Rows by `kind`:
---   system       a system session: proof that the observer sees every session. Without one the poll is blind
+-- One poll for what is left of a login. Rows by `kind`; those of sessions come from one read of them all:
+--   system       a system session in that read: proof that the observer sees every one. Without it the poll is blind
 --   login        the login itself, `status` enabled or disabled; no row if it does not exist
 --   session      a session that logged in as it, or runs as it now
 --   half_open    a user session whose login is not over yet (its login time is that of no day): it may become one of ours
@@ -141,39 +144,40 @@ BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
         BEGIN ;THROW 51021, N'DPONE_TAG: allowed: a SID with our tag', 1; END;
-    WITH seen AS (
-        SELECT s.session_id, s.login_time, s.status COLLATE DATABASE_DEFAULT AS status,
-            s.program_name COLLATE DATABASE_DEFAULT AS program_name, s.host_name COLLATE DATABASE_DEFAULT AS host_name,
-            s.is_user_process,
-            CASE WHEN s.original_security_id = @sid OR s.security_id = @sid THEN 1 ELSE 0 END AS ours, t.transaction_id
-        FROM sys.dm_exec_sessions AS s
-        LEFT JOIN sys.dm_tran_session_transactions AS t ON t.session_id = s.session_id
-    )
+    -- Each session is read once: one that is asked twice can be half open at the first question and ours at the second.
+    DECLARE @seen TABLE (session_id int NOT NULL, login_time datetime NOT NULL, status nvarchar(60) NULL,
+        program_name nvarchar(128) NULL, host_name nvarchar(128) NULL, is_user_process bit NOT NULL, ours bit NOT NULL,
+        transaction_id bigint NULL);
+    INSERT INTO @seen (session_id, login_time, status, program_name, host_name, is_user_process, ours, transaction_id)
+    SELECT s.session_id, s.login_time, s.status, s.program_name, s.host_name, s.is_user_process,
+        CASE WHEN s.original_security_id = @sid OR s.security_id = @sid THEN 1 ELSE 0 END, t.transaction_id
+    FROM sys.dm_exec_sessions AS s
+    LEFT JOIN sys.dm_tran_session_transactions AS t ON t.session_id = s.session_id;
     SELECT kind, session_id, CONVERT(varchar(30), login_time, 126) AS login_time, status, program_name, host_name,
         transaction_id
     FROM (
         SELECT 'system' AS kind, MIN(s.session_id) AS session_id, CONVERT(datetime, NULL) AS login_time,
             CONVERT(nvarchar(60), N'seen') AS status, CONVERT(nvarchar(128), NULL) AS program_name,
             CONVERT(nvarchar(128), NULL) AS host_name, CONVERT(bigint, NULL) AS transaction_id
-        FROM seen AS s WHERE s.is_user_process = 0 HAVING COUNT(*) > 0
+        FROM @seen AS s WHERE s.is_user_process = 0 HAVING COUNT(*) > 0
         UNION ALL
         SELECT 'login', NULL, NULL, CASE WHEN p.is_disabled = 1 THEN N'disabled' ELSE N'enabled' END,
             p.name COLLATE DATABASE_DEFAULT, NULL, NULL
         FROM sys.server_principals AS p WHERE p.sid = @sid
         UNION ALL
         SELECT 'session', s.session_id, s.login_time, s.status, s.program_name, s.host_name, s.transaction_id
-        FROM seen AS s WHERE s.ours = 1
+        FROM @seen AS s WHERE s.ours = 1
         UNION ALL
         SELECT 'half_open', s.session_id, s.login_time, s.status, s.program_name, s.host_name, s.transaction_id
-        FROM seen AS s WHERE s.ours = 0 AND s.is_user_process = 1 AND s.login_time = CONVERT(datetime, '19000101', 112)
+        FROM @seen AS s WHERE s.ours = 0 AND s.is_user_process = 1 AND s.login_time = CONVERT(datetime, '19000101', 112)
         UNION ALL
         SELECT 'transaction', NULL, NULL, CONVERT(nvarchar(60), a.transaction_state), a.name COLLATE DATABASE_DEFAULT,
             NULL, a.transaction_id
         FROM OPENJSON(@remembered) AS r
         JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = CONVERT(bigint, r.value)
         UNION ALL
-        SELECT DISTINCT 'lock', l.request_session_id, NULL, l.request_mode COLLATE DATABASE_DEFAULT,
-            DB_NAME(l.resource_database_id) COLLATE DATABASE_DEFAULT, NULL, NULL
+        SELECT DISTINCT 'lock', l.request_session_id, CONVERT(datetime, NULL), l.request_mode COLLATE DATABASE_DEFAULT,
+            DB_NAME(l.resource_database_id) COLLATE DATABASE_DEFAULT, CONVERT(nvarchar(128), NULL), CONVERT(bigint, NULL)
         FROM sys.dm_tran_locks AS l
         WHERE l.request_session_id < 0 AND l.resource_database_id IN (DB_ID(), DB_ID(@target))
     ) AS found

@@ -93,7 +93,7 @@ BEGIN
     SET @run = QUOTENAME(@target) + N'.sys.sp_executesql';
     SET @enrolment_id = (SELECT t.enrolment_id FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK)
                          WHERE t.database_name = @target);
-    IF DB_ID(@target) IS NULL OR DATABASEPROPERTYEX(@target, 'Status') <> N'ONLINE'
+    IF DB_ID(@target) IS NULL OR CONVERT(nvarchar(60), DATABASEPROPERTYEX(@target, 'Status')) <> N'ONLINE'
         INSERT INTO @wrong (what) VALUES (N'database ' + @target + N' is not there or not online');
     ELSE
         INSERT INTO @wrong (what)

@@ -5,7 +5,7 @@ A rule sees the tokens of one batch. Most look into string constants too, since 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -46,8 +46,18 @@ DYNAMIC = frozenset({"@run", "@proc"})
 """Variables that hold the name of a procedure: ``[database].sys.sp_executesql``, or the gate's."""
 DIRTY = frozenset({"NOLOCK", "READUNCOMMITTED"})
 LEDGER_SCHEMAS = frozenset({"dpone_control", "dpone_gate"})
+ONE_INDEX = frozenset({"authority", "schema_version", "unsettled"})
+"""Tables of the ledger with one index, where a lock that is kept has one place to stand."""
+KEPT = frozenset({"REPEATABLEREAD", "UPDLOCK", "XLOCK", "HOLDLOCK", "SERIALIZABLE"})
+VARIANTS = frozenset({"CONNECTIONPROPERTY", "DATABASEPROPERTYEX", "LOGINPROPERTY", "SERVERPROPERTY", "SESSION_CONTEXT"})
+"""Functions that give a sql_variant."""
 UNHINTED = frozenset({"edge", "open_readmission", "opening"})
 """Views, which hint their own tables."""
+STATEMENTS = (
+    *("ALTER", "BEGIN", "CREATE", "DELETE", "DENY", "DISABLE", "DROP", "ENABLE", "EXEC", "EXECUTE", "GRANT", "INSERT"),
+    *("PRINT", "RAISERROR", "RETURN", "REVOKE", "ROLLBACK", "SELECT", "SET", "UPDATE"),
+)
+"""Words that a statement begins with."""
 HEAD = ("SET", "ANSI_NULLS", "ON", ";", "SET", "QUOTED_IDENTIFIER", "ON", ";")
 
 
@@ -162,6 +172,95 @@ def no_gap_lock_at_the_gate(found: Sequence[Token]) -> Iterator[Fault]:
                 yield Fault("no_gap_lock_at_the_gate", token.line, " ".join(hint.text for hint in hints))
 
 
+def kept_locks_name_their_key(found: Sequence[Token]) -> Iterator[Fault]:
+    """A lock that is kept stands on the keys of the index that a plan happens to read, or on all that it scans.
+
+    So it is said which index, and by which columns.
+    """
+    for at, token in enumerate(found):
+        if token.name != "dpone_control" or token.kind is Kind.STRING:
+            continue
+        name, end = _table(found, at)
+        hints = [hint.word or hint.text for hint in _hints(found, end)]
+        kept = KEPT & set(hints) and not {"TABLOCK", "TABLOCKX"} & set(hints)
+        keyed = any(pair == ("FORCESEEK", "(") for pair in pairwise(hints))
+        if kept and not keyed and name[-1] not in ONE_INDEX:
+            yield Fault("kept_locks_name_their_key", token.line, f"{'.'.join(name)} {' '.join(hints)}")
+
+
+def a_lock_reads_something(found: Sequence[Token]) -> Iterator[Fault]:
+    """No ``TOP (0)``: a plan that need not touch the table takes no lock, whatever the hints say."""
+    for at, token in enumerate(found):
+        if token.word == "TOP" and [one.text for one in found[at + 1 : at + 4]] == ["(", "0", ")"]:
+            yield Fault("a_lock_reads_something", token.line, "TOP (0)")
+
+
+def existence_is_asked_alone(found: Sequence[Token]) -> Iterator[Fault]:
+    """A condition that asks whether an object is there reads no table of ours.
+
+    A statement that names a table which is not there fails (208), whatever it asks first.
+    """
+    for at, token in enumerate(found):
+        if token.word != "IF":
+            continue
+        condition = list(_condition(found[at + 1 :]))
+        words = {one.word for one in condition}
+        read = [
+            one.name for one, after in pairwise(condition) if one.word == "FROM" and after.name.startswith("dpone_")
+        ]
+        if words & {"OBJECT_ID", "SCHEMA_ID", "TYPE_ID"} and read:
+            yield Fault("existence_is_asked_alone", token.line, " ".join(one.text for one in condition[:12]))
+
+
+def _condition(found: Sequence[Token]) -> Iterator[Token]:
+    """Yield the tokens of an IF's condition: up to the first word of a statement outside of parentheses."""
+    depth = 0
+    for token in found:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0 and token.word in STATEMENTS:
+            return
+        yield token
+
+
+def variants_are_converted(found: Sequence[Token]) -> Iterator[Fault]:
+    """What gives a sql_variant stands in CONVERT: two variants are equal only if their collations are too."""
+    for at, token in enumerate(found):
+        if token.word in VARIANTS and [one.text for one in found[at + 1 : at + 2]] == ["("]:
+            end = _closing(found, at + 1)
+            asked_null = [one.word for one in found[end + 1 : end + 2]] == ["IS"]
+            before = [one.word or one.text for one in found[max(0, at - 7) : at]]
+            if not asked_null and not (before[-1:] == [","] and "CONVERT" in before):
+                yield Fault("variants_are_converted", token.line, token.text)
+
+
+def _closing(found: Sequence[Token], at: int) -> int:
+    """Return where the parenthesis that opens at ``at`` is closed."""
+    depth = 0
+    for end in range(at, len(found)):
+        depth += {"(": 1, ")": -1}.get(found[end].text, 0)
+        if depth == 0:
+            return end
+    return len(found)
+
+
+def distinct_nulls_have_types(found: Sequence[Token]) -> Iterator[Fault]:
+    """A NULL of SELECT DISTINCT has a type: alone it is an int, and in a UNION makes the text beside it one."""
+    for at, (token, after) in enumerate(pairwise(found)):
+        if token.word == "SELECT" and after.word == "DISTINCT":
+            listed = list(_outermost(_until(found[at:], "FROM")))
+            if any(one.word == "NULL" and before.text == "," for before, one in pairwise(listed)):
+                yield Fault("distinct_nulls_have_types", token.line, "SELECT DISTINCT, NULL")
+
+
+def _outermost(found: Iterable[Token]) -> Iterator[Token]:
+    """Yield the tokens outside of parentheses."""
+    depth = 0
+    for token in found:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0:
+            yield token
+
+
 def no_temporary_table(found: Sequence[Token]) -> Iterator[Fault]:
     """Temporary tables take tempdb's collation; table variables take the database's."""
     for token in found:
@@ -270,11 +369,19 @@ EVERYWHERE: tuple[Rule, ...] = (
     no_trust,
     no_dirty_read,
     no_gap_lock_at_the_gate,
+    kept_locks_name_their_key,
+    a_lock_reads_something,
+    existence_is_asked_alone,
+    variants_are_converted,
+    distinct_nulls_have_types,
     no_temporary_table,
     system_procedures,
     allowed_permissions,
 )
 INSIDE_STRINGS: tuple[Rule, ...] = (
+    kept_locks_name_their_key,
+    variants_are_converted,
+    distinct_nulls_have_types,
     no_output_clause,
     no_impersonation,
     no_dirty_read,

@@ -27,7 +27,28 @@ BAD = [
     ("no_dirty_read", GOOD_HEAD + "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;"),
     (
         "no_gap_lock_at_the_gate",
-        GOOD_HEAD + "SELECT 1 FROM dpone_control.login_gate AS g WITH (REPEATABLEREAD, HOLDLOCK);",
+        GOOD_HEAD + "SELECT 1 FROM dpone_control.login_gate AS g WITH (REPEATABLEREAD, HOLDLOCK, FORCESEEK (k (sid)));",
+    ),
+    (
+        "kept_locks_name_their_key",
+        GOOD_HEAD
+        + "SELECT COUNT(*) FROM i JOIN dpone_control.slot AS s WITH (UPDLOCK, ROWLOCK) ON s.slot_id = i.slot_id;",
+    ),
+    (
+        "kept_locks_name_their_key",
+        GOOD_HEAD + "SELECT 1 FROM dpone_control.attempt AS a WITH (REPEATABLEREAD, FORCESEEK) WHERE a.attempt_id = 1;",
+    ),
+    ("a_lock_reads_something", GOOD_HEAD + "SELECT TOP (0) 1 AS nothing FROM a.b WITH (TABLOCKX, HOLDLOCK);"),
+    (
+        "existence_is_asked_alone",
+        GOOD_HEAD
+        + "IF OBJECT_ID(N'dpone_gate.service') IS NOT NULL"
+        + " AND EXISTS (SELECT 1 FROM dpone_gate.service WITH (READCOMMITTEDLOCK)) PRINT 'there';",
+    ),
+    ("variants_are_converted", GOOD_HEAD + "IF DATABASEPROPERTYEX(N'd', 'Status') <> N'ONLINE' PRINT 'off';"),
+    (
+        "distinct_nulls_have_types",
+        GOOD_HEAD + "SELECT N'a' AS a, N'b' AS b UNION ALL SELECT DISTINCT o.name, NULL FROM sys.objects AS o;",
     ),
     ("no_temporary_table", GOOD_HEAD + "SELECT 1 AS one INTO #kept;"),
     ("system_procedures", GOOD_HEAD + "EXEC sys.sp_configure N'clr enabled', 1;"),

@@ -13,10 +13,12 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
 from dpone_provider.adapters.ledger.tables import METADATA
+from dpone_provider.application.installation.shipped import CONTROL
 from dpone_provider.application.installation.tables import Index, Table, indexes, tables
 from dpone_provider.application.installation.tsql import Kind, Token, batches, tokens
 from dpone_provider.domain import attempt, gate, occurrence, publication
 from dpone_provider.sql_files import shipped_sql
+from tests.sqltext.texts import all_texts
 
 SCHEMA = "010_control_schema.sql"
 MSSQL: Dialect = mssql.dialect(deprecate_large_types=True)  # type: ignore[no-untyped-call]
@@ -27,6 +29,7 @@ OTHER_FORM = {
     "stray_gate_evidence": "the algorithm is named otherwise",
 }
 """Checks whose words differ, and why."""
+MADE = {"TABLE", "SEQUENCE", "VIEW", "PROCEDURE", "FUNCTION", "TRIGGER"}
 OWN = {"unsettled", "no_truncate"}
 """Tables of SQL Server alone: what settle has not seen yet, and what keeps TRUNCATE away."""
 
@@ -38,6 +41,16 @@ def of(dialect: str, script: str = SCHEMA) -> tuple[Token, ...]:
 
 POSTGRES: Mapping[str, Table] = {one.name: one for one in tables(of("postgres"))}
 SERVER: Mapping[str, Table] = {one.name: one for one in tables(of("mssql"))}
+KEYS = {
+    **{
+        (table.name, one.name): one.columns
+        for table in SERVER.values()
+        for kind in ("primary key", "unique")
+        for one in table.of(kind).values()
+    },
+    **{(one.table, one.name): one.columns for one in indexes(of("mssql"))},
+}
+"""The columns of each key and index, by table and name."""
 DECLARED = {table.name: table for table in METADATA.tables.values()}
 TABLES = sorted(DECLARED)
 
@@ -122,6 +135,30 @@ def states_after(found: tuple[Token, ...], name: str) -> set[str]:
         if token.kind is Kind.STRING and re.fullmatch(r"[A-Za-z_]+", token.value):
             words.add(token.value)
     return words
+
+
+def test_keys_that_locks_stand_on_exist() -> None:
+    """A hint that names an index which is not there, or other columns than it begins with, is refused by the server."""
+    hint = re.compile(r"dpone_control\.(\w+)(?: AS \w+)?\s+WITH \([\w, ]+FORCESEEK \((\w+) \(([\w, ]+)\)")
+    found = {said for text in all_texts() for said in hint.findall(text.sql)}
+    wrong = [said for said in found if ", ".join(KEYS[said[:2]][: said[2].count(",") + 1]) != said[2]]
+    assert (wrong, len(found) > 5) == ([], True)
+
+
+def test_modules_name_what_is_made_before_them() -> None:
+    """Only a table or a procedure may be missing when a module is made: so all that one names is there already."""
+    made: set[tuple[str, str]] = set()
+    missing: set[tuple[str, ...]] = set()
+    for script in CONTROL:
+        for batch in batches((shipped_sql("mssql") / script).read_text(encoding="utf-8")):
+            own, named = set(), set()
+            for first, schema, dot, name in zip(*(batch.tokens[at:] for at in range(4)), strict=False):
+                if dot.text == "." and schema.name in ("dpone_control", "dpone_gate"):
+                    whole = (schema.name, name.name)
+                    (own if first.word in MADE else named).add(whole if first.word != "EXEC" else ("", ""))
+            made |= own | {("", "")}
+            missing |= {(script, *one) for one in named - made if batch.tokens[0].word == "CREATE"}
+    assert (missing, len(made) > 80) == (set(), True)
 
 
 def test_the_same_edges() -> None:

@@ -10,13 +10,9 @@ from sqlalchemy import Executable, Select, Table, union_all
 
 from dpone_provider.application.ports.ledger import Lock
 
-MSSQL_HINTS = {
-    # Under RCSI a plain read would see old versions: every guard reads the committed row itself.
-    Lock.NONE: "WITH (READCOMMITTEDLOCK)",
-    Lock.SHARE: "WITH (REPEATABLEREAD, ROWLOCK)",
-    Lock.UPDATE: "WITH (UPDLOCK, ROWLOCK)",
-    Lock.EXCLUSIVE: "WITH (XLOCK, ROWLOCK)",
-}
+MSSQL_READ = "WITH (READCOMMITTEDLOCK)"
+"""Under RCSI a plain read would see old versions: every guard reads the committed row itself."""
+MSSQL_KEPT = {Lock.SHARE: "REPEATABLEREAD", Lock.UPDATE: "UPDLOCK", Lock.EXCLUSIVE: "XLOCK"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +33,12 @@ def read_together(name: str, *parts: Select[Any], order: Sequence[str]) -> State
     return Statement(name, union_all(*map(_hinted, parts)).order_by(*order))
 
 
-def lockable(name: str, sql: Select[Any], table: Table) -> Mapping[Lock, Statement]:
-    """Return the read of one table's rows under each lock; rows are locked in the order that ``sql`` gives them."""
+def lockable(name: str, sql: Select[Any], table: Table, key: str) -> Mapping[Lock, Statement]:
+    """Return the read of one table's rows under each lock; rows are locked in the order that ``sql`` gives them.
+
+    ``key`` is the index, with the columns that ``sql`` looks up, through which SQL Server finds the rows: a kept lock
+    stands on the keys of the index that a plan happens to read, and a plan that scans locks every row.
+    """
     locked = {
         Lock.NONE: sql,
         Lock.SHARE: sql.with_for_update(read=True),
@@ -47,16 +47,20 @@ def lockable(name: str, sql: Select[Any], table: Table) -> Mapping[Lock, Stateme
     }
     return {
         lock: Statement(
-            name if lock is Lock.NONE else f"{name}, {lock} lock", select.with_hint(table, MSSQL_HINTS[lock], "mssql")
+            name if lock is Lock.NONE else f"{name}, {lock} lock", select.with_hint(table, _hint(lock, key), "mssql")
         )
         for lock, select in locked.items()
     }
 
 
+def _hint(lock: Lock, key: str) -> str:
+    return MSSQL_READ if lock is Lock.NONE else f"WITH ({MSSQL_KEPT[lock]}, ROWLOCK, FORCESEEK ({key}))"
+
+
 def _hinted(sql: Select[Any]) -> Select[Any]:
     for table in sql.get_final_froms():
         for part in _tables(table):
-            sql = sql.with_hint(part, MSSQL_HINTS[Lock.NONE], "mssql")
+            sql = sql.with_hint(part, MSSQL_READ, "mssql")
     return sql
 
 

@@ -25,7 +25,7 @@ WHERE l.resource_database_id = 1 AND l.request_status = N'GRANT' AND l.request_s
     AND l.request_mode IN (N'Sch-M', N'X', N'IX', N'U') AND l.resource_type IN (N'METADATA', N'OBJECT', N'KEY');
 
 -- name: poll
--- Everything about one login in one statement of the server; @remembered are transactions that earlier polls have seen.
+-- Everything about one login, its sessions by one read of all; @remembered are transactions that earlier polls have seen.
 EXEC {control}.dpone_gate.observe_login @sid = @sid, @target = @target, @remembered = @remembered;
 
 -- name: end_session

@@ -6,8 +6,9 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 BEGIN TRANSACTION;
 
 -- name: lock_target
--- First, so that no row of the ledger is held while this waits.
-SELECT TOP (0) 1 AS nothing FROM {table} WITH (TABLOCKX, HOLDLOCK);
+-- First, so that no row of the ledger is held while this waits. It reads a row, if there is one: a plan that need not touch
+-- the table (TOP (0)) takes no lock.
+SELECT TOP (1) 1 AS held FROM {table} WITH (TABLOCKX, HOLDLOCK);
 
 -- name: fence
 -- Attempt RUNNING, slots ours at our epochs, gate READY; the attempt's and the slots' rows stay locked to the end.
@@ -21,7 +22,7 @@ DELETE FROM {table} WITH (TABLOCK);
 -- name: insert
 -- The new content, column by name, each value in the target's own type.
 INSERT INTO {table} WITH (TABLOCK) ({columns}) SELECT {selected} FROM {staged} WITH (TABLOCK);
-SELECT @@ROWCOUNT;
+SELECT ROWCOUNT_BIG();
 
 -- name: truncate
 -- Before SWITCH, which takes an empty target only. Stops every reader until the end of the transaction.

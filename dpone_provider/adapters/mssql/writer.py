@@ -87,7 +87,7 @@ class MssqlTransaction:
         self.own.run(STATEMENTS["begin"])
 
     def lock_target(self) -> None:
-        """Take the exclusive table lock, with an empty SELECT."""
+        """Take the exclusive table lock."""
         self.own.run(filled(STATEMENTS["lock_target"], table=qualified(self.job.target)))
 
     def fence(self) -> None:

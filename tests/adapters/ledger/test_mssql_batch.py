@@ -104,5 +104,5 @@ def test_constants_of_a_statement_are_values_too() -> None:
     (batch,) = write_batches(
         attempts.ADD_RUN, [{"to_environment": "prod", "to_run_key": HEX, "to_occurrence_id": UUID}], 7001
     )
-    assert "WITH (UPDLOCK, HOLDLOCK)" in batch.text
+    assert "WITH (UPDLOCK, HOLDLOCK, FORCESEEK (one_run_one_occurrence (environment, run_key)))" in batch.text
     assert batch.text.count("?") == len(batch.values) == 1 + 4

@@ -68,9 +68,9 @@ def test_every_read_of_sql_server_says_how_it_locks(statement: Statement) -> Non
     """Under row versioning a read without a hint would see rows as they were."""
     text = compiled(statement, MSSQL)
     hints = {
-        "share lock": "WITH (REPEATABLEREAD, ROWLOCK)",
-        "update lock": "WITH (UPDLOCK, ROWLOCK)",
-        "exclusive lock": "WITH (XLOCK, ROWLOCK)",
+        "share lock": "WITH (REPEATABLEREAD, ROWLOCK, FORCESEEK (",
+        "update lock": "WITH (UPDLOCK, ROWLOCK, FORCESEEK (",
+        "exclusive lock": "WITH (XLOCK, ROWLOCK, FORCESEEK (",
     }
     wanted = next((hint for name, hint in hints.items() if statement.name.endswith(name)), "WITH (READCOMMITTEDLOCK)")
     assert text.count(wanted) == text.count("FROM dpone_control.")

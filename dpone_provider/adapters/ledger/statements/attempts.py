@@ -43,9 +43,11 @@ RUN_OCCURRENCE = read(
     "read run's occurrence",
     select(AIRFLOW_RUN.c.occurrence_id).where(is_id(AIRFLOW_RUN.c.environment), is_id(AIRFLOW_RUN.c.run_key)),
 )
-ADD_RUN = add_if_absent(AIRFLOW_RUN)
+ADD_RUN = add_if_absent(AIRFLOW_RUN, "one_run_one_occurrence")
 
-ATTEMPT_ROW = lockable("read attempt", select(ATTEMPT).where(is_id(ATTEMPT.c.attempt_id)), ATTEMPT)
+ATTEMPT_ROW = lockable(
+    "read attempt", select(ATTEMPT).where(is_id(ATTEMPT.c.attempt_id)), ATTEMPT, "one_execution (attempt_id)"
+)
 _NO_SERVICE = cast(null(), ATTEMPT_SERVICE.c.service_id.type).label("service_id")
 _NO_SLOT = cast(null(), ATTEMPT_SLOT.c.slot_id.type).label("slot_id")
 _NO_EPOCH = cast(null(), ATTEMPT_SLOT.c.epoch.type).label("epoch")

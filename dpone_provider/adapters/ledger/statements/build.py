@@ -64,6 +64,8 @@ class InsertIfAbsent(Insert):
     """An INSERT of one row that does nothing when its primary key is there already; it waits for a rival's commit."""
 
     inherit_cache = True
+    key_name: str
+    """The primary key's name on SQL Server."""
 
 
 @compiles(InsertIfAbsent, "postgresql")
@@ -74,21 +76,24 @@ def _for_postgres(element: InsertIfAbsent, compiler: SQLCompiler, **options: Any
 
 @compiles(InsertIfAbsent, "mssql")
 def _for_mssql(element: InsertIfAbsent, compiler: SQLCompiler, **options: Any) -> str:
-    """UPDLOCK and HOLDLOCK keep the gap where the row would be, so that two rivals queue up."""
+    """UPDLOCK and HOLDLOCK keep the gap in the primary key where the row would be, so that two rivals queue up."""
     table = element.table
+    key = ", ".join(column.name for column in table.c if column.primary_key)
     there = exists(
         select(literal(1))
         .select_from(table)
         .where(*(column == value for column, value in _pairs(table) if column.primary_key))
-        .with_hint(table, "WITH (UPDLOCK, HOLDLOCK)", "mssql")
+        .with_hint(table, f"WITH (UPDLOCK, HOLDLOCK, FORCESEEK ({element.key_name} ({key})))", "mssql")
     )
     rows = select(*(value for _, value in _pairs(table))).where(~there)
     return compiler.process(insert(table).from_select([column.name for column in table.c], rows), **options)
 
 
-def add_if_absent(table: Table) -> Statement:
-    """Return the INSERT of one row that may be there already; parameters are ``to_…``."""
-    return Statement(f"insert {table.name} if absent", InsertIfAbsent(table))
+def add_if_absent(table: Table, key_name: str) -> Statement:
+    """Return the INSERT of one row that may be there already, by its primary key; parameters are ``to_…``."""
+    sql = InsertIfAbsent(table)
+    sql.key_name = key_name
+    return Statement(f"insert {table.name} if absent", sql)
 
 
 def _pairs(table: Any) -> list[tuple[Any, BindParameter[Any]]]:

@@ -12,6 +12,7 @@ GATE_ROW = lockable(
     "read gate",
     select(LOGIN_GATE).where(is_id(LOGIN_GATE.c.attempt_id), is_id(LOGIN_GATE.c.service_id)),
     LOGIN_GATE,
+    "one_gate_per_attempt_and_service (attempt_id, service_id)",
 )
 GATES_OF = read(
     "read gates",

@@ -19,11 +19,18 @@ from dpone_provider.domain.occurrence import PENDING
 
 _RECORD = [column for column in OCCURRENCE.c if column.name not in ("request", "requested_at")]
 
-ENVIRONMENT_ROW = lockable("read environment", select(ENVIRONMENT).where(is_id(ENVIRONMENT.c.name)), ENVIRONMENT)
+ENVIRONMENT_ROW = lockable(
+    "read environment", select(ENVIRONMENT).where(is_id(ENVIRONMENT.c.name)), ENVIRONMENT, "environment_pkey (name)"
+)
 ADD_ENVIRONMENT = add(ENVIRONMENT)
 MOVE_ENVIRONMENT = move(ENVIRONMENT, ["name"], ["holder_id", "generation"])
 
-OCCURRENCE_ROW = lockable("read occurrence", select(*_RECORD).where(is_id(OCCURRENCE.c.occurrence_id)), OCCURRENCE)
+OCCURRENCE_ROW = lockable(
+    "read occurrence",
+    select(*_RECORD).where(is_id(OCCURRENCE.c.occurrence_id)),
+    OCCURRENCE,
+    "occurrence_pkey (occurrence_id)",
+)
 PENDING_OF = read(
     "read pending occurrence",
     select(*_RECORD).where(is_id(OCCURRENCE.c.environment), OCCURRENCE.c.state.in_(sorted(PENDING))),

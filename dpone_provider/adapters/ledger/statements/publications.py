@@ -9,7 +9,12 @@ from dpone_provider.adapters.ledger.statements.build import add, is_id, move
 from dpone_provider.adapters.ledger.tables import PUBLICATION
 from dpone_provider.domain.publication import SETTLED
 
-PUBLICATION_ROW = lockable("read publication", select(PUBLICATION).where(is_id(PUBLICATION.c.attempt_id)), PUBLICATION)
+PUBLICATION_ROW = lockable(
+    "read publication",
+    select(PUBLICATION).where(is_id(PUBLICATION.c.attempt_id)),
+    PUBLICATION,
+    "publication_pkey (attempt_id)",
+)
 UNRESOLVED = read(
     "read unresolved publication",
     select(PUBLICATION).where(is_id(PUBLICATION.c.slot_id), PUBLICATION.c.state.not_in(sorted(SETTLED))),

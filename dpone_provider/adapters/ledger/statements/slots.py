@@ -11,9 +11,12 @@ from dpone_provider.adapters.ledger.tables import INCARNATION, LEDGER_SEQUENCE, 
 NEXT_SEQUENCE = Statement("take sequence number", select(LEDGER_SEQUENCE.next_value()))
 
 INCARNATION_ROW = lockable(
-    "read incarnation", select(INCARNATION).where(is_id(INCARNATION.c.incarnation_id)), INCARNATION
+    "read incarnation",
+    select(INCARNATION).where(is_id(INCARNATION.c.incarnation_id)),
+    INCARNATION,
+    "incarnation_pkey (incarnation_id)",
 )
-ADD_INCARNATION = add_if_absent(INCARNATION)
+ADD_INCARNATION = add_if_absent(INCARNATION, "incarnation_pkey")
 
 REGISTERED = read(
     "read registered relations",
@@ -38,7 +41,12 @@ REGISTERED_BEFORE = read(
     .distinct()
     .order_by(SLOT.c.schema_name, SLOT.c.relation_name),
 )
-SLOT_ROWS = lockable("read slots", select(SLOT).where(among(SLOT.c.slot_id)).order_by(SLOT.c.slot_id), SLOT)
+SLOT_ROWS = lockable(
+    "read slots",
+    select(SLOT).where(among(SLOT.c.slot_id)).order_by(SLOT.c.slot_id),
+    SLOT,
+    "slot_pkey (slot_id)",
+)
 SLOTS_OWNED = read("read slots owned", select(SLOT.c.slot_id).where(is_id(SLOT.c.owner_id)).order_by(SLOT.c.slot_id))
 ADD_SLOT = add(SLOT)
 MOVE_SLOT = move(SLOT, ["slot_id"], ["owner_id", "epoch"])
