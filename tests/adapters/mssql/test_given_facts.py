@@ -163,7 +163,7 @@ def test_readers_go_on_while_the_content_is_replaced_under_row_versions(server: 
     with database(server, "READ_COMMITTED_SNAPSHOT ON") as at, at.session("dpone test", 60) as own:
         own.run("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY); INSERT INTO dbo.t VALUES (1);")
         with at.session("dpone test: reader", 2) as reader:
-            own.run("BEGIN TRANSACTION; SELECT TOP (0) 1 AS nothing FROM dbo.t WITH (TABLOCKX, HOLDLOCK);")
+            own.run("BEGIN TRANSACTION; SELECT TOP (1) 1 AS held FROM dbo.t WITH (TABLOCKX, HOLDLOCK);")
             own.run("DELETE FROM dbo.t WITH (TABLOCK); INSERT INTO dbo.t WITH (TABLOCK) VALUES (2);")
             assert reader.rows("SELECT id FROM dbo.t;") == [(1,)]
             own.run("COMMIT TRANSACTION;")
@@ -221,7 +221,7 @@ def test_a_lock_that_is_waited_for_has_its_number(server: MssqlServer) -> None:
     with server.session("dpone test", 60) as own, schema(own) as name:
         own.run(f"CREATE TABLE [{name}].t (id int);")
         with own.transaction(), server.session("dpone test: waiting", 60) as other:
-            own.run(f"SELECT TOP (0) 1 AS nothing FROM [{name}].t WITH (TABLOCKX, HOLDLOCK);")
+            own.run(f"SELECT TOP (1) 1 AS held FROM [{name}].t WITH (TABLOCKX, HOLDLOCK);")
             with pytest.raises(ServerError) as raised:
                 other.rows(f"SET LOCK_TIMEOUT 100; SELECT COUNT(*) FROM [{name}].t;")
             assert raised.value.meaning is Meaning.LOCK_TIMEOUT

@@ -189,7 +189,7 @@ def test_a_lock_that_is_held_gives_its_own_error(place: Place) -> None:
     require(Capability.HELD_LOCKS)
     place.own.run(f"CREATE TABLE [{place.name}].t (id int);")
     with place.own.transaction():
-        place.own.run(f"SELECT TOP (0) 1 AS nothing FROM [{place.name}].t WITH (TABLOCKX, HOLDLOCK);")
+        place.own.run(f"SELECT TOP (1) 1 AS held FROM [{place.name}].t WITH (TABLOCKX, HOLDLOCK);")
         with (
             place.server.session("dpone test: waiting", 1) as other,
             pytest.raises((ServerError, AnswerLost)) as raised,
