@@ -272,7 +272,11 @@ WHERE NOT EXISTS (SELECT 1 FROM dpone_control.authority AS a WITH (UPDLOCK, HOLD
 
 IF DATABASE_PRINCIPAL_ID(N'dpone_ledger') IS NULL CREATE ROLE dpone_ledger AUTHORIZATION dbo;
 IF DATABASE_PRINCIPAL_ID(N'dpone_issued') IS NULL CREATE ROLE dpone_issued AUTHORIZATION dbo;
+-- A user that came with a restored database is of the old login's SID: it is joined to the login of its name.
 IF DATABASE_PRINCIPAL_ID(N'${controller_login}') IS NULL CREATE USER [${controller_login}] FOR LOGIN [${controller_login}];
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.database_principals AS p
+                    WHERE p.name = N'${controller_login}' AND p.sid = SUSER_SID(N'${controller_login}'))
+    ALTER USER [${controller_login}] WITH LOGIN = [${controller_login}];
 ALTER ROLE dpone_ledger ADD MEMBER [${controller_login}];
 
 GRANT SELECT ON SCHEMA::dpone_control TO dpone_ledger;

@@ -199,7 +199,7 @@ BEGIN
                JOIN dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = g.service_id
                WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)) AND g.gate_state IN ('JOURNALED', 'READY'))
         BEGIN ;THROW 51027, N'DPONE_CLOSE_GATE: the gate is open; allowed: CLOSING or CLOSED, committed before', 1; END;
-    SET @sql = (SELECT N'ALTER LOGIN ' + QUOTENAME(p.name) + N' DISABLE;'
+    SET @sql = (SELECT N'ALTER LOGIN ' + QUOTENAME(p.name COLLATE DATABASE_DEFAULT) + N' DISABLE;'
                 FROM sys.server_principals AS p WHERE p.sid = @sid);
     IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 END;
@@ -251,7 +251,7 @@ BEGIN
     END;
     SET @sql = (SELECT N'DROP USER ' + QUOTENAME(u.name) + N';' FROM sys.database_principals AS u WHERE u.sid = @sid);
     IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
-    SET @sql = (SELECT N'DROP LOGIN ' + QUOTENAME(p.name) + N';' FROM sys.server_principals AS p WHERE p.sid = @sid);
+    SET @sql = (SELECT N'DROP LOGIN ' + QUOTENAME(p.name COLLATE DATABASE_DEFAULT) + N';' FROM sys.server_principals AS p WHERE p.sid = @sid);
     IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 END;
 GO
@@ -317,7 +317,7 @@ CREATE OR ALTER PROCEDURE dpone_gate.empower_target @target sysname AS
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @run nvarchar(300) = QUOTENAME(@target) + N'.sys.sp_executesql', @sql nvarchar(max), @holder sysname,
-        @der varbinary(max) = CERTENCODED(CERT_ID(N'dpone_signer')), @grants nvarchar(max);
+        @der varbinary(max) = CERTENCODED(CERT_ID(N'dpone_signer')), @grants nvarchar(max), @revokes nvarchar(max);
     SET @holder = CASE WHEN @der IS NULL THEN N'dpone_ledger' ELSE N'dpone_signer' END;
     IF @der IS NOT NULL
     BEGIN
@@ -330,6 +330,15 @@ BEGIN
     SET @sql = N'SELECT @grants = STRING_AGG(CONVERT(nvarchar(max), N''GRANT ALTER ON ROLE::'' + QUOTENAME(m.writer_role)
         + N'' TO '' + QUOTENAME(@holder) + N'';''), N'' '') FROM dpone_receipt.managed_schema AS m';
     EXEC @run @sql, N'@holder sysname, @grants nvarchar(max) OUTPUT', @holder, @grants OUTPUT;
+    IF @der IS NOT NULL
+    BEGIN
+        -- Where 031 gave them to the controller before.
+        SET @sql = N'SELECT @revokes = STRING_AGG(CONVERT(nvarchar(max), N''REVOKE ALTER ON ROLE::'' + QUOTENAME(m.writer_role)
+            + N'' FROM dpone_ledger;''), N'' '') FROM dpone_receipt.managed_schema AS m';
+        EXEC @run @sql, N'@revokes nvarchar(max) OUTPUT', @revokes OUTPUT;
+        SET @sql = N'REVOKE ALTER ANY USER FROM dpone_ledger; ' + COALESCE(@revokes, N'');
+        EXEC @run @sql;
+    END;
     SET @sql = N'GRANT ALTER ANY USER TO ' + QUOTENAME(@holder) + N'; GRANT VIEW DEFINITION TO ' + QUOTENAME(@holder)
         + N'; GRANT SELECT ON SCHEMA::dpone_receipt TO ' + QUOTENAME(@holder) + N'; ' + COALESCE(@grants, N'');
     EXEC @run @sql;

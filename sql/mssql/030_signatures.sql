@@ -2,7 +2,8 @@
 --
 -- Who runs it: a member of sysadmin, in the control database, after 025, and again whenever 020 or 025 was run again.
 -- Filled in before it is sent: ${control_database} and ${controller_login}, as in 017.
--- Running it again makes a new certificate, signs with it and drops the old one; rights move with it.
+-- Running it again makes a new certificate, signs with it and drops the old one; rights move with it. So do those that 031
+-- gave the controller.
 --
 -- What it does: makes the certificate dpone_signer with a password that is made up here and known to nobody afterwards,
 -- signs the procedures, removes the private key (so that nothing else can ever be signed with it), and makes in master a
@@ -54,6 +55,10 @@ CREATE USER dpone_signer FROM CERTIFICATE dpone_signer;
 GRANT ALTER ANY USER TO dpone_signer;
 GRANT ALTER ON ROLE::dpone_issued TO dpone_signer;
 GRANT VIEW DEFINITION TO dpone_signer;
+-- Where 031 ran before: what it gave the controller is the certificate's alone from here on.
+REVOKE ALTER ANY USER FROM dpone_ledger;
+REVOKE ALTER ON ROLE::dpone_issued FROM dpone_ledger;
+REVOKE VIEW DEFINITION FROM dpone_ledger;
 
 SET @sql = N'CREATE CERTIFICATE dpone_signer FROM BINARY = '
     + CONVERT(nvarchar(max), CERTENCODED(CERT_ID(N'dpone_signer')), 1) + N';
@@ -62,6 +67,8 @@ SET @sql = N'CREATE CERTIFICATE dpone_signer FROM BINARY = '
     GRANT ALTER ANY CONNECTION TO dpone_signer;
     GRANT VIEW SERVER STATE TO dpone_signer;
     GRANT VIEW ANY DEFINITION TO dpone_signer;
+    REVOKE ALTER ANY LOGIN FROM [${controller_login}];
+    REVOKE ALTER ANY CONNECTION FROM [${controller_login}];
     GRANT VIEW SERVER STATE TO [${controller_login}];
     GRANT VIEW ANY DEFINITION TO [${controller_login}];';
 EXEC master.sys.sp_executesql @sql;

@@ -116,8 +116,15 @@ BEGIN TRANSACTION;
 IF DATABASE_PRINCIPAL_ID(N'dpone_ledger') IS NULL CREATE ROLE dpone_ledger AUTHORIZATION dbo;
 IF DATABASE_PRINCIPAL_ID(N'dpone_reader') IS NULL CREATE ROLE dpone_reader AUTHORIZATION dbo;
 IF DATABASE_PRINCIPAL_ID(N'dpone_receipt_owner') IS NULL CREATE USER dpone_receipt_owner WITHOUT LOGIN;
+-- A user that came with a restored database is of the old login's SID: it is joined to the login of its name.
 IF DATABASE_PRINCIPAL_ID(N'${controller_login}') IS NULL CREATE USER [${controller_login}] FOR LOGIN [${controller_login}];
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.database_principals AS p
+                    WHERE p.name = N'${controller_login}' AND p.sid = SUSER_SID(N'${controller_login}'))
+    ALTER USER [${controller_login}] WITH LOGIN = [${controller_login}];
 IF DATABASE_PRINCIPAL_ID(N'${reader_login}') IS NULL CREATE USER [${reader_login}] FOR LOGIN [${reader_login}];
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.database_principals AS p
+                    WHERE p.name = N'${reader_login}' AND p.sid = SUSER_SID(N'${reader_login}'))
+    ALTER USER [${reader_login}] WITH LOGIN = [${reader_login}];
 ALTER ROLE dpone_ledger ADD MEMBER [${controller_login}];
 ALTER ROLE dpone_reader ADD MEMBER [${reader_login}];
 IF SCHEMA_ID(N'dpone_receipt') IS NULL
@@ -247,8 +254,10 @@ GO
 CREATE OR ALTER VIEW dpone_receipt.writers AS
 WITH ours AS (
     SELECT p.principal_id FROM sys.database_principals AS p
-    WHERE p.name IN (N'dpone_ledger', N'dpone_signer', N'dpone_receipt_owner', N'${controller_login}')
-    OR p.name LIKE N'dpone[_]writer[_]%' OR p.name LIKE N'dpone[_]owner[_]%' OR SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501
+    WHERE (p.type = 'R' AND (p.name = N'dpone_ledger' OR p.name LIKE N'dpone[_]writer[_]%'))
+    OR (p.type = 'S' AND p.authentication_type = 0 AND (p.name = N'dpone_receipt_owner' OR p.name LIKE N'dpone[_]owner[_]%'))
+    OR (p.type = 'C' AND p.name = N'dpone_signer') OR p.name = N'${controller_login}'
+    OR SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501
 ), kept AS (
     SELECT m.schema_id, m.schema_name, m.writer_id FROM dpone_receipt.managed_schema AS m
     UNION ALL
@@ -264,10 +273,11 @@ UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (g.permission_name COLLATE DATABASE_DEFAULT + N' on the server') COLLATE DATABASE_DEFAULT, 'administrator'
 FROM sys.server_permissions AS g JOIN sys.server_principals AS p ON p.principal_id = g.grantee_principal_id
-WHERE g.state IN ('G', 'W') AND g.permission_name IN (N'CONTROL SERVER', N'ALTER ANY LOGIN')
+WHERE g.state IN ('G', 'W') AND g.permission_name IN (N'CONTROL SERVER', N'ALTER ANY LOGIN') AND p.is_fixed_role = 0
 AND p.name NOT IN (N'dpone_signer', N'${controller_login}')
 UNION ALL
-SELECT SUSER_SNAME(d.owner_sid) COLLATE DATABASE_DEFAULT, N'DATABASE_OWNER' COLLATE DATABASE_DEFAULT,
+SELECT COALESCE(SUSER_SNAME(d.owner_sid), CONVERT(nvarchar(200), d.owner_sid, 1)) COLLATE DATABASE_DEFAULT,
+    N'DATABASE_OWNER' COLLATE DATABASE_DEFAULT,
     (N'owns this database') COLLATE DATABASE_DEFAULT, 'administrator'
 FROM sys.databases AS d WHERE d.database_id = DB_ID()
 UNION ALL
@@ -281,8 +291,9 @@ UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (g.permission_name COLLATE DATABASE_DEFAULT + N' on the server') COLLATE DATABASE_DEFAULT, 'writer'
 FROM sys.server_permissions AS g JOIN sys.server_principals AS p ON p.principal_id = g.grantee_principal_id
-WHERE g.state IN ('G', 'W') AND (g.permission_name IN (N'IMPERSONATE ANY LOGIN', N'ALTER ANY DATABASE')
-    OR (g.permission_name = N'IMPERSONATE' AND g.class = 101))
+WHERE g.state IN ('G', 'W') AND p.is_fixed_role = 0
+AND (g.permission_name IN (N'IMPERSONATE ANY LOGIN', N'ALTER ANY DATABASE')
+    OR (g.class = 101 AND g.permission_name IN (N'CONTROL', N'ALTER', N'IMPERSONATE')))
 UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (N'member of ' + r.name) COLLATE DATABASE_DEFAULT, 'writer'
@@ -329,7 +340,7 @@ WHERE o.principal_id NOT IN (SELECT ours.principal_id FROM ours);
 GO
 
 -- An issued login makes tables, views and indexes. Code would run under whoever touches the table next, and a grant
--- would outlive the login: both are refused. Everybody else passes at the first line.
+-- would outlive the login: both are refused. Nobody else is looked at.
 CREATE OR ALTER TRIGGER dpone_definition ON DATABASE
 FOR CREATE_PROCEDURE, ALTER_PROCEDURE, CREATE_FUNCTION, ALTER_FUNCTION, CREATE_TRIGGER, ALTER_TRIGGER, CREATE_SYNONYM,
     CREATE_TYPE, CREATE_ASSEMBLY, ALTER_ASSEMBLY, CREATE_RULE, BIND_RULE, CREATE_DEFAULT, BIND_DEFAULT,
@@ -339,8 +350,8 @@ FOR CREATE_PROCEDURE, ALTER_PROCEDURE, CREATE_FUNCTION, ALTER_FUNCTION, CREATE_T
 AS
 BEGIN
     SET NOCOUNT ON;
-    IF SUBSTRING(SUSER_SID(), 1, 6) <> 0x64706F6E6501 RETURN;
-    ;THROW 51030, N'DPONE_DEFINITION: not for an issued login; allowed: tables, views, indexes, statistics', 1;
+    IF SUBSTRING(SUSER_SID(), 1, 6) = 0x64706F6E6501
+        BEGIN ;THROW 51030, N'DPONE_DEFINITION: not for an issued login; allowed: tables, views, indexes, statistics', 1; END;
 END;
 GO
 
@@ -365,10 +376,17 @@ GRANT VIEW DEFINITION TO dpone_ledger;
 GRANT SELECT ON OBJECT::sys.sql_expression_dependencies TO dpone_ledger;
 EXEC [${control_database}].dpone_gate.empower_target N'${target_database}';
 
-INSERT INTO [${control_database}].dpone_gate.target (database_name, enrolment_id)
-SELECT N'${target_database}', e.enrolment_id FROM dpone_receipt.enrolment AS e
-WHERE NOT EXISTS (SELECT 1 FROM [${control_database}].dpone_gate.target AS t WITH (UPDLOCK, HOLDLOCK)
-                  WHERE t.enrolment_id = e.enrolment_id);
+-- The instance knows it by its name: an earlier database of this name is gone, and this one may have had another name.
+IF NOT EXISTS (SELECT 1 FROM [${control_database}].dpone_gate.target AS t WITH (UPDLOCK, HOLDLOCK)
+               JOIN dpone_receipt.enrolment AS e ON e.enrolment_id = t.enrolment_id
+               WHERE t.database_name = N'${target_database}')
+BEGIN
+    DELETE FROM [${control_database}].dpone_gate.target
+    WHERE database_name = N'${target_database}'
+    OR enrolment_id IN (SELECT e.enrolment_id FROM dpone_receipt.enrolment AS e);
+    INSERT INTO [${control_database}].dpone_gate.target (database_name, enrolment_id)
+    SELECT N'${target_database}', e.enrolment_id FROM dpone_receipt.enrolment AS e;
+END;
 COMMIT TRANSACTION;
 
 SELECT w.principal, w.kind, w.why, w.counts FROM dpone_receipt.writers AS w ORDER BY w.counts DESC, w.principal, w.why;

@@ -64,7 +64,7 @@ FROM sys.databases AS d WHERE d.database_id = DB_ID() AND (d.is_trustworthy_on =
     OR d.containment <> 0 OR d.is_read_committed_snapshot_on = 1 OR d.delayed_durability <> 0);
 -- Who holds the rights of the procedures: the certificate, for each of them, or nobody yet.
 INSERT INTO @wrong (what)
-SELECT N'procedure ' + p.name + N' is not signed; run 030_signatures.sql again' FROM sys.procedures AS p
+SELECT N'procedure ' + p.name COLLATE DATABASE_DEFAULT + N' is not signed; run 030_signatures.sql again' FROM sys.procedures AS p
 WHERE CERT_ID(N'dpone_signer') IS NOT NULL AND p.name IN (N'hindrances', N'issue_login', N'make_test_login', N'read_login',
     N'list_logins', N'observe_login', N'disable_login', N'end_session', N'collect_login', N'end_sleepers')
 AND NOT EXISTS (SELECT 1 FROM sys.crypt_properties AS c JOIN sys.certificates AS t ON t.thumbprint = c.thumbprint
@@ -81,7 +81,7 @@ WHERE CERT_ID(N'dpone_signer') IS NOT NULL AND NOT EXISTS (
     WHERE p.name = N'dpone_signer' AND g.state = 'G' AND g.permission_name = wanted.permission_name);
 -- Logins of ours that nobody journaled.
 INSERT INTO @wrong (what)
-SELECT N'login ' + p.name + N' carries our tag and is not in the ledger; DROP LOGIN it' FROM sys.server_principals AS p
+SELECT N'login ' + p.name COLLATE DATABASE_DEFAULT + N' carries our tag and is not in the ledger; DROP LOGIN it' FROM sys.server_principals AS p
 WHERE SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501 AND NOT EXISTS (
     SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
     WHERE g.sid = LOWER(CONVERT(varchar(60), p.sid, 2)));

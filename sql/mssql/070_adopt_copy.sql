@@ -16,9 +16,15 @@ USE [${target_database}];
 GO
 SET NOCOUNT, XACT_ABORT ON;
 IF DB_ID(N'${control_database}') IS NULL OR OBJECT_ID(N'[${control_database}].dpone_gate.empower_target') IS NULL
-    BEGIN ;THROW 51000, N'the control database ${control_database} is not complete here; run 010 to 030 first', 1; END;
-IF OBJECT_ID(N'dpone_receipt.enrolment') IS NULL OR OBJECT_ID(N'dpone_receipt.managed_schema') IS NULL
-    BEGIN ;THROW 51000, N'this database was never enrolled; run 040_enrol_target.sql', 1; END;
+BEGIN
+    RAISERROR(N'the control database ${control_database} is not complete here; run 010 to 030 first', 16, 1);
+    SET NOEXEC ON;
+END;
+ELSE IF OBJECT_ID(N'dpone_receipt.enrolment') IS NULL OR OBJECT_ID(N'dpone_receipt.managed_schema') IS NULL
+BEGIN
+    RAISERROR(N'this database was never enrolled; run 040_enrol_target.sql', 16, 1);
+    SET NOEXEC ON;
+END;
 GO
 SET NOCOUNT, XACT_ABORT ON;
 DECLARE @wrong nvarchar(2000), @original sysname = (
@@ -79,3 +85,4 @@ SELECT N'${target_database}', e.enrolment_id FROM dpone_receipt.enrolment AS e;
 COMMIT TRANSACTION;
 PRINT 'dpone: the copy is adopted; next: 040_enrol_target.sql, 045_enrol_schema.sql for each schema, dpone control pin';
 GO
+SET NOEXEC OFF;

@@ -6,7 +6,7 @@
 -- Running it again changes nothing.
 -- The ledger's rows are the record of who wrote what, so the control database stays as it is; drop it or keep it in a
 -- backup, that is yours:   DROP DATABASE [${control_database}];
--- The controller's login stays too; dropping it is yours.
+-- The controller's login stays too, without the rights on the server that 030 or 031 gave it; dropping it is yours.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -35,9 +35,17 @@ DROP TRIGGER IF EXISTS dpone_gate ON ALL SERVER;
 SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'DROP USER ' + QUOTENAME(u.name) + N';'), N' ')
             FROM sys.database_principals AS u WHERE SUBSTRING(u.sid, 1, 6) = 0x64706F6E6501);
 IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
-SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'DROP LOGIN ' + QUOTENAME(p.name) + N';'), N' ')
+SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'DROP LOGIN ' + QUOTENAME(p.name COLLATE DATABASE_DEFAULT) + N';'), N' ')
             FROM sys.server_principals AS p WHERE SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501);
 IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
+-- What 030 or 031 gave the controller on the server.
+SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'REVOKE ALTER ANY LOGIN, ALTER ANY CONNECTION, VIEW SERVER STATE,'
+                + N' VIEW ANY DEFINITION FROM ' + QUOTENAME(p.name COLLATE DATABASE_DEFAULT) + N';'), N' ')
+            FROM sys.database_role_members AS m
+            JOIN sys.database_principals AS r ON r.principal_id = m.role_principal_id AND r.name = N'dpone_ledger'
+            JOIN sys.database_principals AS u ON u.principal_id = m.member_principal_id
+            JOIN sys.server_principals AS p ON p.sid = u.sid);
+IF @sql IS NOT NULL EXEC master.sys.sp_executesql @sql;
 IF SUSER_ID(N'dpone_signer') IS NOT NULL DROP LOGIN dpone_signer;
 EXEC master.sys.sp_executesql N'IF CERT_ID(N''dpone_signer'') IS NOT NULL DROP CERTIFICATE dpone_signer;';
 DELETE FROM dpone_gate.installed_gate;

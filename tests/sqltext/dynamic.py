@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dpone_provider.application.installation.tsql import Kind, Token, batches, tokens
 from tests.sqltext.texts import Text
 
-_VERB = re.compile(r"\s*(?:ADD SIGNATURE|ALTER|CREATE|DECLARE|DROP|GRANT|IF|KILL|SELECT|SET|WITH)\s")
+_VERB = re.compile(r"\s*(?:ADD SIGNATURE|ALTER|CREATE|DECLARE|DROP|GRANT|IF|KILL|REVOKE|SELECT|SET|WITH)\s")
 _PERMISSION = re.compile(r"[A-Z %]+")
 """No statement: a permission's name, which begins with the same verbs."""
 _UNKNOWN_TO_THE_PARSER = ("FROM BINARY = 0x0200", "FROM FILE = 'der'")

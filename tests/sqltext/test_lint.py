@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dpone_provider.application.installation.tsql import batches
+from dpone_provider.application.installation.tsql import batches, tokens
 from tests.docs.reference_mssql import commented
 from tests.sqltext import lint
+from tests.sqltext.collations import conflicts
 from tests.sqltext.texts import Text, all_texts, scripts
 
 GOOD_HEAD = "SET ANSI_NULLS ON;\nSET QUOTED_IDENTIFIER ON;\nGO\n"
@@ -86,6 +87,30 @@ def test_statements_keep_every_rule() -> None:
         for text in texts
     }
     assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_text_of_the_servers_own_views_meets_no_other() -> None:
+    """Each column of them is brought to the database's collation where it stands beside other text."""
+    found = {text.name: list(conflicts(batch.tokens)) for text in all_texts() for batch in batches(text.sql)}
+    assert {name: columns for name, columns in found.items() if columns} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT N'containment ' + d.containment_desc FROM sys.databases AS d;", ["containment_desc"]),
+        ("SELECT o.name FROM sys.objects AS o UNION ALL SELECT s.name FROM sys.servers AS s;", ["name"]),
+        ("SELECT N'on ' + LOWER(REPLACE(l.resource_type, N'_', N' ')) FROM sys.dm_tran_locks AS l;", ["resource_type"]),
+        ("SELECT N'as ' + mirroring_state_desc FROM sys.database_mirroring;", ["mirroring_state_desc"]),
+        ("SELECT N'as ' + l.request_mode COLLATE DATABASE_DEFAULT FROM sys.dm_tran_locks AS l;", []),
+        ("SELECT (N'of ' + r.name) COLLATE DATABASE_DEFAULT FROM sys.server_principals AS r;", []),
+        ("SELECT N'a ' + o.name FROM sys.objects AS o WHERE o.type_desc = N'VIEW';", []),
+        ("SELECT t.name, t.is_disabled FROM sys.server_triggers AS t;", []),
+    ],
+)
+def test_a_conflict_of_collations_is_seen(text: str, columns: list[str]) -> None:
+    """And nothing else is."""
+    assert [name for _, name in conflicts(tokens(text))] == columns
 
 
 @pytest.mark.parametrize(("rule", "text"), BAD, ids=[f"{rule} {number}" for number, (rule, _) in enumerate(BAD)])

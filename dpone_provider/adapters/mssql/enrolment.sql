@@ -34,38 +34,44 @@ SELECT LOWER(CONVERT(nvarchar(36), service_id)) FROM {control}.dpone_gate.servic
 
 -- name: features
 -- What the database, the control database or the instance must not be, each as (reason, what it is about, what was found).
+-- Text of the server's own views has collations of its own: under each other they are a conflict (451).
 -- What concerns one database concerns both: the fence and the ledger are in the one, the receipts in the other.
 SELECT found.reason, found.subject, found.found
 FROM sys.databases AS d
+CROSS APPLY (SELECT d.name COLLATE DATABASE_DEFAULT AS name) AS said
 CROSS APPLY (
-    SELECT N'database_contained', N'database ' + d.name, N'containment ' + d.containment_desc WHERE d.containment <> 0
+    SELECT N'database_contained', N'database ' + said.name, N'containment ' + d.containment_desc COLLATE DATABASE_DEFAULT
+    WHERE d.containment <> 0
     UNION ALL
-    SELECT N'database_trustworthy', N'database ' + d.name, N'TRUSTWORTHY ON' WHERE d.is_trustworthy_on = 1
+    SELECT N'database_trustworthy', N'database ' + said.name, N'TRUSTWORTHY ON' WHERE d.is_trustworthy_on = 1
     UNION ALL
-    SELECT N'ownership_chaining', N'database ' + d.name, N'DB_CHAINING ON' WHERE d.is_db_chaining_on = 1
+    SELECT N'ownership_chaining', N'database ' + said.name, N'DB_CHAINING ON' WHERE d.is_db_chaining_on = 1
     UNION ALL
-    SELECT N'availability_group', N'database ' + d.name, N'a replica of availability group ' + COALESCE((
-        SELECT g.name FROM sys.availability_replicas AS r JOIN sys.availability_groups AS g ON g.group_id = r.group_id
+    SELECT N'availability_group', N'database ' + said.name, N'a replica of availability group ' + COALESCE((
+        SELECT g.name COLLATE DATABASE_DEFAULT
+        FROM sys.availability_replicas AS r JOIN sys.availability_groups AS g ON g.group_id = r.group_id
         WHERE r.replica_id = d.replica_id), N'that this login may not see')
     WHERE d.replica_id IS NOT NULL
     UNION ALL
-    SELECT N'database_delayed_durability', N'database ' + d.name, N'DELAYED_DURABILITY ' + d.delayed_durability_desc
+    SELECT N'database_delayed_durability', N'database ' + said.name,
+        N'DELAYED_DURABILITY ' + d.delayed_durability_desc COLLATE DATABASE_DEFAULT
     WHERE d.delayed_durability <> 0
     UNION ALL
-    SELECT N'database_read_only', N'database ' + d.name, N'READ_ONLY' WHERE d.is_read_only = 1
+    SELECT N'database_read_only', N'database ' + said.name, N'READ_ONLY' WHERE d.is_read_only = 1
     UNION ALL
-    SELECT N'database_restricted', N'database ' + d.name, d.user_access_desc + N', ' + d.state_desc
+    SELECT N'database_restricted', N'database ' + said.name,
+        d.user_access_desc COLLATE DATABASE_DEFAULT + N', ' + d.state_desc COLLATE DATABASE_DEFAULT
     WHERE d.user_access <> 0 OR d.state <> 0
     UNION ALL
-    SELECT N'database_compatibility', N'database ' + d.name, N'compatibility level ' + CONVERT(nvarchar(11), d.compatibility_level)
+    SELECT N'database_compatibility', N'database ' + said.name, N'compatibility level ' + CONVERT(nvarchar(11), d.compatibility_level)
     WHERE d.compatibility_level < 150
     UNION ALL
-    SELECT N'database_replicated', N'database ' + d.name, N'published, subscribed, merge-published or a distributor'
+    SELECT N'database_replicated', N'database ' + said.name, N'published, subscribed, merge-published or a distributor'
     WHERE d.is_published = 1 OR d.is_subscribed = 1 OR d.is_merge_published = 1 OR d.is_distributor = 1
     UNION ALL
-    SELECT N'database_change_data_capture', N'database ' + d.name, N'change data capture' WHERE d.is_cdc_enabled = 1
+    SELECT N'database_change_data_capture', N'database ' + said.name, N'change data capture' WHERE d.is_cdc_enabled = 1
     UNION ALL
-    SELECT N'control_row_versions', N'control database ' + d.name, N'READ_COMMITTED_SNAPSHOT ON'
+    SELECT N'control_row_versions', N'control database ' + said.name, N'READ_COMMITTED_SNAPSHOT ON'
     WHERE d.is_read_committed_snapshot_on = 1 AND d.database_id <> DB_ID()
 ) AS found (reason, subject, found)
 WHERE d.database_id IN (DB_ID(), DB_ID(@control))
@@ -73,12 +79,12 @@ UNION ALL
 SELECT N'ownership_chaining', N'the instance', N'cross db ownership chaining = 1'
 FROM sys.configurations WHERE name = N'cross db ownership chaining' AND CONVERT(int, value_in_use) <> 0
 UNION ALL
-SELECT N'database_mirrored', N'database ' + DB_NAME(database_id), N'mirrored with ' + COALESCE(mirroring_partner_name, N'a partner')
-    + N', ' + mirroring_state_desc
+SELECT N'database_mirrored', N'database ' + DB_NAME(database_id),
+    N'mirrored with ' + COALESCE(mirroring_partner_name COLLATE DATABASE_DEFAULT, N'a partner') + N', ' + mirroring_state_desc COLLATE DATABASE_DEFAULT
 FROM sys.database_mirroring WHERE database_id IN (DB_ID(), DB_ID(@control)) AND mirroring_guid IS NOT NULL
 UNION ALL
-SELECT N'linked_server_for_everybody', N'linked server ' + s.name, N'every local login is taken there '
-    + CASE WHEN l.uses_self_credential = 1 THEN N'as itself' ELSE N'as remote login ' + l.remote_name END
+SELECT N'linked_server_for_everybody', N'linked server ' + s.name COLLATE DATABASE_DEFAULT, N'every local login is taken there '
+    + CASE WHEN l.uses_self_credential = 1 THEN N'as itself' ELSE N'as remote login ' + l.remote_name COLLATE DATABASE_DEFAULT END
 FROM sys.servers AS s JOIN sys.linked_logins AS l ON l.server_id = s.server_id
 WHERE s.is_linked = 1 AND l.local_principal_id = 0 AND (l.uses_self_credential = 1 OR l.remote_name IS NOT NULL)
 UNION ALL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -93,8 +93,10 @@ class MssqlGateTrial:
         return tried if dropped is None or isinstance(tried, Unknown) else dropped
 
     def _tried(self, credential: Credential) -> int | Unknown | None:
+        """Log in to master, which lets every login in: what refuses it is the gate, not a missing user (4060)."""
+        anywhere = replace(self.server.endpoint, database="master")
         try:
-            with MssqlServer(self.server.endpoint, credential).session("dpone control self-test", self.call_seconds):
+            with MssqlServer(anywhere, credential).session("dpone control self-test", self.call_seconds):
                 return None
         except LoginRefused as error:
             return error.number

@@ -77,6 +77,7 @@ class TdsServer:
     door: Door
     closed: Callable[[int], None]
     users: list[str] = field(default_factory=list)
+    databases: list[str] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)
     programs: list[str] = field(default_factory=list)
     batches: list[tuple[str, tuple[Cell, ...]]] = field(default_factory=list)
@@ -168,8 +169,9 @@ def _serve(server: TdsServer, link: socket.socket) -> None:
 
 
 def _log_in(server: TdsServer, link: socket.socket, data: bytes, session: int) -> None:
-    user, password, program = (_field(data, place) for place in (40, 44, 48))
+    user, password, program, database = (_field(data, place) for place in (40, 44, 48, 68))
     server.users.append(user.decode("utf-16-le"))
+    server.databases.append(database.decode("utf-16-le"))
     server.programs.append(program.decode("utf-16-le"))
     server.passwords.append(bytes(_plain(one) for one in password).decode("utf-16-le"))
     refused = server.door(server.users[-1], server.passwords[-1], session)

@@ -33,7 +33,8 @@ def trial(instance: FakeInstance) -> MssqlGateTrial:
 def test_a_gate_that_holds(instance: FakeInstance) -> None:
     assert isinstance(self_test(trial(instance), "here"), GateHolds)
     assert instance.logins == {}, "the test login is dropped"
-    assert [user for user in instance.server.users if user.startswith("dpone_v3_test_")]
+    tried = zip(instance.server.users, instance.server.databases, strict=True)
+    assert [database for user, database in tried if user.startswith("dpone_v3_test_")] == ["master"]
 
 
 def test_a_gate_that_lets_one_of_ours_in_is_told_and_the_login_dropped(instance: FakeInstance) -> None:
