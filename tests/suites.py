@@ -124,12 +124,12 @@ SUITES = (
     ),
     Suite(
         "simulation",
-        40,
+        60,
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(
-                "1,800 schedules, 100 of them twice",
-                python("tests.simulation.soak", "--schedules", "1800", "--workers", "2", "--replays", "100"),
+                "5,000 schedules, 100 of them twice",
+                python("tests.simulation.soak", "--schedules", "5000", "--workers", "2", "--replays", "100"),
             ),
         ),
         behind=True,

@@ -14,6 +14,7 @@ from dpone_provider.application.ledger import gates as gate_scripts
 from dpone_provider.application.ledger.admission import Admitted, AlreadyAdmitted, EarlierTryLives, Unadmitted
 from dpone_provider.application.ledger.calls import call, may_have_changed, require, settled
 from dpone_provider.application.ledger.sealing import Verdict
+from dpone_provider.application.polling import Poll
 from dpone_provider.application.ports.gate import GrantPlan, LoginGate
 from dpone_provider.application.ports.ledger import Conflict, Ledger, LedgerTransaction, Lock
 from dpone_provider.application.ports.process import TaskInstances
@@ -36,8 +37,10 @@ from dpone_provider.domain.outcomes import (
 )
 from dpone_provider.domain.secret import Secret
 
-POLL_SECONDS = 0.25
-FOLLOW_SECONDS = 1.0
+POLL_SECONDS = 0.25, 2.0
+"""The shortest and the longest pause between two looks at what stands in the way."""
+FOLLOW_SECONDS = 1.0, 5.0
+"""The same while a winner is followed."""
 ASK_SECONDS = 2.0
 """How often Airflow is asked, while waiting, whether a holder is dead."""
 NAME_ONCE = "principal_name_once_per_service"
@@ -127,6 +130,7 @@ class AttemptRunner:
         deadline = Deadline.after(self.clock, self.times.admission)
         script: Callable[[LedgerTransaction, str, AttemptBinding], _Seen | Failure] = admission.look
         ask_at = self.clock.monotonic()
+        poll = Poll.begin(self.clock, *POLL_SECONDS)
         while True:
             outcome = call(self.ledger, "admit", partial(_apply, script, environment, binding), deadline)
             match outcome:
@@ -136,7 +140,7 @@ class AttemptRunner:
                     held = self._end_earlier(earlier)
                     reached.append(earlier)
                     if held is not None:
-                        self._wait_or_give_up(held, deadline)
+                        _wait_or_give_up(held, poll, deadline)
                 case Unadmitted():
                     workload.require_unchanged(deadline)
                     script = admission.admit
@@ -145,7 +149,7 @@ class AttemptRunner:
                     if ask and self._end_dead_holder(binding, reached):
                         continue
                     ask_at = self.clock.monotonic() + ASK_SECONDS if ask else ask_at
-                    self._wait_or_give_up(outcome, deadline)
+                    _wait_or_give_up(outcome, poll, deadline)
                 case Refused() | Failed() | Unknown():
                     raise DponeError(outcome)
 
@@ -188,20 +192,16 @@ class AttemptRunner:
         deadline = Deadline.after(self.clock, self.times.closing)
         return self.front_door.take(attempt.attempt_id, self.observer_of(attempt), deadline)
 
-    def _wait_or_give_up(self, held: Busy, deadline: Deadline) -> None:
-        if deadline.passed():
-            raise DponeError(held)
-        self.clock.wait(min(POLL_SECONDS, deadline.remaining()))
-
     def _follow(self, winner: Attempt) -> AttemptReport:
         """Wait for the winner's row to end, until this one's own deadline; then take the front door for it."""
         deadline = Deadline.after(self.clock, self.times.execution)
+        poll = Poll.begin(self.clock, *FOLLOW_SECONDS)
         attempt = winner
         while attempt.state is AttemptState.RUNNING:
             if deadline.passed():
                 attempt = self._end(attempt)
                 break
-            self.clock.wait(FOLLOW_SECONDS)
+            poll.pause(deadline)
             # A ledger that does not answer for a while is no reason to end the winner, or to report its failure.
             with suppress(DponeError):
                 attempt = self.front_door.record(attempt.attempt_id, deadline).attempt
@@ -301,6 +301,12 @@ class _Keeping:
     def observe(self, record: AttemptRecord, deadline: Deadline) -> Verdict:
         self.verdict = self.observer.observe(record, deadline)
         return self.verdict
+
+
+def _wait_or_give_up(held: Busy, poll: Poll, deadline: Deadline) -> None:
+    if deadline.passed():
+        raise DponeError(held)
+    poll.pause(deadline)
 
 
 def _apply(

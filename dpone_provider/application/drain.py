@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dpone_provider.application.front_door import FrontDoor, OutcomeObserver
 from dpone_provider.application.ledger.calls import require
+from dpone_provider.application.polling import Poll
 from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import TaskInstances
 from dpone_provider.application.ports.time import Clock, Deadline
@@ -14,7 +15,10 @@ from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.identity import OccurrenceId
 from dpone_provider.domain.outcomes import Busy, DponeError, Refused, Unknown, busy, refuse
 
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.25, 2.0
+"""The shortest and the longest pause between two looks."""
+ASK_SECONDS = 2.0
+"""How often Airflow is asked whether what is waited for is dead."""
 ObserverOf = Callable[[Attempt], OutcomeObserver]
 
 
@@ -37,11 +41,15 @@ class Drain:
         """
         reasons: dict[str, str] = {}
         waiting = 0
+        poll = Poll.begin(self.clock, *POLL_SECONDS)
+        ask_at = self.clock.monotonic()
         while live := self.live(occurrence_id):
             self._refuse_unknown(live)
-            for attempt in live:
-                reasons[attempt.attempt_id] = self._end_if_dead(attempt, deadline)
-            live = self.live(occurrence_id)
+            if ask_at <= self.clock.monotonic() or deadline.passed():
+                for attempt in live:
+                    reasons[attempt.attempt_id] = self._end_if_dead(attempt, deadline)
+                ask_at = self.clock.monotonic() + ASK_SECONDS
+                live = self.live(occurrence_id)
             if live and deadline.passed():
                 self._refuse_unknown(live)
                 raise DponeError(_timed_out(occurrence_id, live, reasons))
@@ -49,7 +57,7 @@ class Drain:
                 if len(live) != waiting:
                     told(f"waiting for {len(live)} attempts of occurrence {occurrence_id}")
                 waiting = len(live)
-                self.clock.wait(min(POLL_SECONDS, deadline.remaining()))
+                poll.pause(deadline)
 
     def live(self, occurrence_id: OccurrenceId) -> tuple[Attempt, ...]:
         """Return the live attempts of an occurrence."""

@@ -59,4 +59,4 @@ class CompositionAttemptProofV1(Document):
 
 def observations_digest(observed: tuple[Observation, ...]) -> Digest:
     """Return the digest over the canonical form of some observations, in their order."""
-    return canonical_digest([each.model_dump(mode="json") for each in observed])
+    return canonical_digest([{"name": each.name, "value": each.value} for each in observed])

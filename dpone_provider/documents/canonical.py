@@ -103,8 +103,13 @@ def canonical_digest(value: object) -> Digest:
     return digest_of(canonical_bytes(value))
 
 
+_WRITER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=dict
+)
+
+
 def _written(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=dict)
+    return _WRITER.encode(value)
 
 
 def _integer_defects(value: int, path: Path) -> Iterator[Defect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -92,12 +93,12 @@ class Connection(Part):
     credentials: CredentialReferences
     login_issuer: LoginIssuer = LoginIssuer()
 
-    @property
+    @cached_property
     def service(self) -> Service:
         """The server."""
         return Service(self.kind, self.composition_service_id)
 
-    @property
+    @cached_property
     def address(self) -> Endpoint:
         """Where to connect, as a value of the domain."""
         at = self.endpoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Literal
 
@@ -28,9 +29,9 @@ class PlannedTask(Part):
     retries: Count
     way: Way | None = None
 
-    @property
+    @cached_property
     def plan_digest(self) -> identity.Digest:
-        """The digest over the entry's canonical form; it stands in the activation request."""
+        """The digest over the entry's canonical form; it stands in the activation request. Made once."""
         return identity.digest_of(self.canonical_bytes())
 
     @model_validator(mode="after")

@@ -28,6 +28,13 @@ class Part(BaseModel):
         """Return the canonical form."""
         return canonical.canonical_bytes_of_model(self.model_dump(mode="json"))
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, with other values where ``update`` gives them; what was made of the fields is made anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        for made in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[made]
+        return copied
+
 
 class Document(Part):
     """A document: a part that names its schema and version. Subclasses pin ``schema_id`` (JSON: ``schema``)."""
@@ -38,12 +45,6 @@ class Document(Part):
     def digest(self) -> identity.Digest:
         """The digest over the canonical form. Made once: a document never changes."""
         return identity.digest_of(self.canonical_bytes())
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy, with other values where ``update`` gives them; its digest is its own."""
-        copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("digest", None)
-        return copied
 
 
 class RelationText(Part):

@@ -20,7 +20,6 @@ _DEVICES: Final = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))]
 )
 _MAX_PATH: Final = 512
-_INSTANT: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def _invalid(kind: str, allowed: str) -> PydanticCustomError:
@@ -76,7 +75,7 @@ def format_instant(at: datetime) -> str:
     """
     if at.tzinfo is None:
         raise ValueError(f"an instant needs a zone: {at!r}")
-    return at.astimezone(UTC).strftime(_INSTANT)
+    return at.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_instant(text: str) -> datetime:
@@ -85,8 +84,8 @@ def parse_instant(text: str) -> datetime:
     Raises:
         ValueError: it is not ``YYYY-MM-DDTHH:MM:SS.ffffffZ``.
     """
-    at = datetime.strptime(text, _INSTANT).replace(tzinfo=UTC)
-    if at.strftime(_INSTANT) != text:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None or format_instant(at) != text:
         raise ValueError(f"not the canonical spelling of an instant: {text!r}")
     return at
 

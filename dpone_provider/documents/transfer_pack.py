@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
@@ -191,9 +192,9 @@ class TransferPackV1(Document):
             raise invalid(error.allowed + f" ({error.subject}: {error.found})") from None
         return self
 
-    @property
+    @cached_property
     def declared(self) -> Table:
-        """The target as a declared table: columns, key and storage."""
+        """The target as a declared table: columns, key and storage. Made once."""
         return Table(
             schema=self.target.schema_name,
             name=self.target.table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpone_provider.application.drain import Drain
+from dpone_provider.application.drain import ASK_SECONDS, Drain
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import AttemptBinding
@@ -79,6 +79,18 @@ def test_the_living_are_waited_for_and_told_once_for_each_number(
     wait(world, drain, active)
     told = [line for line in world.told if line.startswith("waiting")]
     assert [line.split()[2] for line in told] == ["2", "1"]
+
+
+def test_who_waits_long_looks_rarely_and_sees_an_end_soon(world: World, drain: Drain, active: Occurrence) -> None:
+    binding = running(world, world.binding(active), dead=False)
+    world.wire.log.clear()
+    began = world.clock.monotonic()
+    world.actors.spawn("airflow", lambda: (world.clock.wait(100.0), world.airflow.kill(binding.airflow)))
+    wait(world, drain, active, 1000.0)
+    assert world.clock.monotonic() - began <= 100.0 + 2 * ASK_SECONDS
+    calls = world.wire.calls("main")
+    assert calls.count("airflow.alive") <= 51
+    assert calls.count("ledger.read") <= 140
 
 
 def test_at_the_deadline_each_is_listed_with_its_reason(world: World, drain: Drain, active: Occurrence) -> None:

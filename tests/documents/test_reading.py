@@ -12,6 +12,8 @@ from dpone_provider.documents.model import Document
 from dpone_provider.documents.reading import read
 from dpone_provider.documents.registry import SCHEMAS, read_document
 from dpone_provider.documents.scalars import format_instant, parse_instant, unsafe_path
+from dpone_provider.documents.transfer_pack import TransferPackV1
+from dpone_provider.domain.identity import digest_of
 from dpone_provider.domain.outcomes import Refused
 from tests.documents.compiled import every_document
 from tests.documents.examples import pointer
@@ -35,6 +37,16 @@ def test_a_document_is_read_as_it_was_written(schema: str) -> None:
     assert again == document
     assert isinstance(again, Document)
     assert again.digest == document.digest
+
+
+def test_what_is_made_of_a_document_once_is_made_anew_of_its_copy() -> None:
+    pack = DOCUMENTS["dpone.transfer-pack.v1"]
+    assert isinstance(pack, TransferPackV1)
+    before, declared = pack.digest, pack.declared
+    copied = pack.model_copy(update={"columns": pack.columns[:1]})
+    assert (len(declared.columns), len(copied.declared.columns)) == (len(pack.columns), 1)
+    assert copied.digest == digest_of(copied.canonical_bytes()) != before
+    assert pack.model_copy() == pack
 
 
 @pytest.mark.parametrize(
@@ -125,3 +137,6 @@ def test_instants_have_one_spelling() -> None:
         format_instant(parse_instant(text).replace(tzinfo=None))
     with pytest.raises(ValueError, match="spelling"):
         parse_instant("2026-11-29T12:34:56.1Z")
+    for other in (text.replace("T", " "), text.replace("Z", "+00:00"), text.replace("Z", ""), text.replace("-", "")):
+        with pytest.raises(ValueError, match=r"instant|isoformat"):
+            parse_instant(other)

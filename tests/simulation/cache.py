@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ class SimulatedCache:
 
     def lay(self, parent: Parent) -> Path:
         """Put a deployment on disk."""
-        source = Path("/deployments") / parent.deployment_id
+        source = _path("/deployments", parent.deployment_id)
         self.sources[source] = parent
         return source
 
@@ -53,7 +54,7 @@ class SimulatedCache:
         def effect() -> Parent:
             key = (parent.environment, parent.deployment_id)
             self.broken.discard(key)
-            self.held[key] = replace(parent, directory=Path("/cache") / parent.deployment_id)
+            self.held[key] = replace(parent, directory=_path("/cache", parent.deployment_id))
             return self.held[key]
 
         return self._ask("materialise", effect)
@@ -137,3 +138,8 @@ def _refused(reason: str, subject: str, found: str) -> Refused:
     return refuse(
         reason, subject, found=found, allowed="a whole deployment, and a lower pointer", next_command="cache-sync"
     )
+
+
+@lru_cache(maxsize=256)
+def _path(directory: str, name: str) -> Path:
+    return Path(directory, name)

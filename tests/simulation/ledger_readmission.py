@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.application.ports.readmission import AuthorityStanding, StrayGate
@@ -57,15 +58,7 @@ class ReadmissionPart:
     def standing(self) -> AuthorityStanding:
         """Read how the authority stands."""
         own = self.rows.authority[0]
-        return AuthorityStanding(
-            authority_id=own.authority_id,
-            family=own.family,
-            recorded=own.incarnation,
-            observed=self.says.incarnation,
-            sequence=self.numbers.last,
-            mark=self.says.mark(),
-            opened=self.opened(),
-        )
+        return _standing(own, self.says.incarnation, self.numbers.last, self.says.mark(), self.opened())
 
     def opened(self) -> Readmission | None:
         """Read the open one."""
@@ -206,3 +199,16 @@ class ReadmissionPart:
         law(is_it, "readmission_is_open", readmission_id, opened, "the open readmission")
         assert opened is not None
         return opened
+
+
+@lru_cache(maxsize=4096)
+def _standing(own: Authority, observed: str, sequence: int, mark: int, opened: Readmission | None) -> AuthorityStanding:
+    return AuthorityStanding(
+        authority_id=own.authority_id,
+        family=own.family,
+        recorded=own.incarnation,
+        observed=observed,
+        sequence=sequence,
+        mark=mark,
+        opened=opened,
+    )

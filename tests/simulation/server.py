@@ -32,6 +32,9 @@ from dpone_provider.domain.schema.tables import Column
 from tests.simulation.ledger import SimulatedLedger
 from tests.simulation.ledger_rows import AUTHORITY
 
+_incarnation = lru_cache(maxsize=64)(Incarnation)
+"""A life of a database never changes: one that was made once is used again."""
+
 
 class LoginDenied(Exception):
     """The server did not let a login in."""
@@ -159,7 +162,7 @@ class SimulatedServer:
     @property
     def incarnation(self) -> Incarnation:
         """The database's present life."""
-        return Incarnation(self.service, self.database, self.facts)
+        return _incarnation(self.service, self.database, self.facts)
 
     def replace_database(self) -> None:
         """Drop the database and make it anew: another incarnation, nothing in it."""

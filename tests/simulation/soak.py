@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
+from dpone_provider.worker.imports import forbid_pandas
 from tests.simulation.invariants import Violated
 from tests.simulation.schedules import STANDS_STILL, Met, Schedule, run
 from tests.simulation.wire import Fault
@@ -161,6 +162,7 @@ def main() -> int:
     parser.add_argument("--replays", type=int, default=0, help="how many of the seeds are run again and compared")
     parser.add_argument("--digests", action="store_true", help="print the digest of each seed's trace, and no more")
     asked = parser.parse_args()
+    forbid_pandas()
     if asked.digests:
         for seed in range(asked.seed, asked.seed + asked.schedules):
             tell(f"{seed} {run(seed).digest}")

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from uuid import NAMESPACE_DNS, UUID, uuid5
+
+import pyarrow as pa
 
 from dpone_provider.application.activation import CompositionActivationCoordinator
 from dpone_provider.application.admission import Admitter
@@ -79,6 +82,7 @@ DAILY = Transfer(
     target=("analytics", SERVING_DAILY),
     generated_by=MARTS.id,
 )
+PRIVATE = Path("/tmp/attempt")
 WORKS: tuple[Work, ...] = (FLIGHTS, PLANES, MARTS, DAILY)
 ROWS = ((1, "AA", 5), (2, "UA", None), (3, "DL", -2))
 
@@ -87,9 +91,15 @@ _BUILT: dict[str, Parent] = {}
 """Deployments never change: those that were built once are used again."""
 
 
+@lru_cache(maxsize=16)
 def service(kind: EngineKind, name: str) -> Service:
     """Return the service that stands for ``name``."""
     return Service(kind, ServiceId(str(uuid5(NAMESPACE_DNS, name))))
+
+
+@lru_cache(maxsize=1)
+def _seed() -> pa.RecordBatch:
+    return batch_of(COLUMNS, ROWS)
 
 
 def seeded_servers(ledger: SimulatedLedger) -> dict[str, SimulatedServer]:
@@ -98,7 +108,7 @@ def seeded_servers(ledger: SimulatedLedger) -> dict[str, SimulatedServer]:
         service=service(EngineKind.POSTGRES, "shop"), database="shop", facts=(("oid", "1"), ("system", "1"))
     )
     for relation in (SOURCE_FLIGHTS, SOURCE_PLANES):
-        shop.tables[relation] = StoredTable(shop.new_identity(), COLUMNS, [batch_of(COLUMNS, ROWS)])
+        shop.tables[relation] = StoredTable(shop.new_identity(), COLUMNS, [_seed()])
     warehouse = SimulatedServer(
         service=service(EngineKind.POSTGRES, "warehouse"),
         database="warehouse",
@@ -295,7 +305,7 @@ class World:
             child_user=None,
             told=self.told.append,
         )
-        return maker.make(parent, workload_id, Path("/tmp/attempt"))
+        return maker.make(parent, workload_id, PRIVATE)
 
     def observer_of(self, attempt: Attempt) -> OutcomeObserver:
         """Return who decides an attempt, from its own deployment in the cache."""
