@@ -64,8 +64,11 @@ class Watch:
             self.seen.add(self._state(rows))
         self._servers(rows)
         swaps = [len(cache.journal) for cache in self.world.caches]
-        if moved or swaps != self._swaps:
-            self._caches(rows)
+        swapped = swaps != self._swaps
+        if moved or swapped:
+            self._pointers(rows)
+        if swapped:
+            self._journals()
             self._swaps = swaps
         self.before = rows
 
@@ -105,6 +108,10 @@ class Watch:
         owned_by: dict[OccurrenceId | None, set[SlotId]] = {}
         for slot_id, slot in rows.slots.items():
             owned_by.setdefault(slot.owner_id, set()).add(slot_id)
+        pending = Counter(one.environment for one in rows.occurrences.values() if one.state in PENDING)
+        demand("I15", not pending or max(pending.values()) == 1, "pending", pending)
+        holding = Counter(one.environment for one in rows.occurrences.values() if one.state in HOLDING)
+        demand("I15", not holding or max(holding.values()) == 1, "holding", holding)
         claimed_by: dict[OccurrenceId, set[SlotId]] = {}
         for slot_id, claim in rows.claims.items():
             claimed_by.setdefault(claim.occurrence_id, set()).add(slot_id)
@@ -116,14 +123,8 @@ class Watch:
             requested = one.state is OccurrenceState.REQUESTED
             demand("I2", claimed == (wanted if requested else set()), one, "claims", len(claimed))
             demand("I13", was is None or rows.requests[occurrence_id] == self.before.requests[occurrence_id], one)
-            self._one_of_each(rows, one)
             if was is not None and was.state is not one.state:
                 self._moved(rows, was, one)
-
-    def _one_of_each(self, rows: Rows, one: Occurrence) -> None:
-        same = [other for other in rows.occurrences.values() if other.environment == one.environment]
-        demand("I15", sum(other.state in PENDING for other in same) <= 1, same)
-        demand("I15", sum(other.state in HOLDING for other in same) <= 1, same)
 
     def _moved(self, rows: Rows, was: Occurrence, one: Occurrence) -> None:
         of = [a for a in rows.attempts.values() if a.binding.occurrence_id == one.occurrence_id]
@@ -262,7 +263,7 @@ class Watch:
             self.shown[name] = identity
             self.published[identity] = self.published.get(identity, 0) + 1
 
-    def _caches(self, rows: Rows) -> None:
+    def _pointers(self, rows: Rows) -> None:
         for cache in self.world.caches:
             for environment, pointer in cache.pointers.items():
                 named = rows.occurrences.get(pointer.occurrence_id)
@@ -271,6 +272,10 @@ class Watch:
                 demand("I12", named is not None or above or self._went_back, "pointer at", pointer.occurrence_id)
                 early = named is not None and named.state in (OccurrenceState.REQUESTED, OccurrenceState.WITHDRAWN)
                 demand("I12", not early, "pointer at", named)
+
+    def _journals(self) -> None:
+        for cache in self.world.caches:
+            for environment in cache.pointers:
                 generations = [one.generation for one in cache.journal if one.environment == environment]
                 demand("I12", generations == sorted(set(generations)), generations)
 

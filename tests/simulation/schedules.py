@@ -46,8 +46,11 @@ AGAIN = " again"
 """How the process of a second delivery is named after the first's."""
 SECOND_MACHINE = "second machine"
 TIMES = AttemptTimes(admission=30.0, execution=600.0, closing=60.0)
+FEWEST_FAULTS, MOST_FAULTS = 2, 5
 MOST_STEPS_BETWEEN = 20
-"""How many steps lie at most between two faults: small enough for all of them to come before the end."""
+"""How many steps lie at most between two faults."""
+LATER, MOST_LATER = 10, 20
+"""The numbers of the tasks and releases that are added, one of each at a time, until every fault has struck."""
 
 
 @dataclass(slots=True)
@@ -99,6 +102,11 @@ class Faults:
     promoting: set[str] = field(default_factory=set)
     """The processes whose promotion is under way."""
     _stood_still: set[str] = field(default_factory=set)
+
+    @property
+    def left(self) -> bool:
+        """Whether a fault is yet to come."""
+        return max(self.at) > self.step
 
     def __call__(self, actor: str, call: Call) -> Fault | Delay | None:
         """Count, and strike."""
@@ -184,7 +192,9 @@ class _Play:
         world.wire.log.clear()
         restless, pace = chance.choice((0.1, 0.5, 0.9)), chance.choice((0.0, 0.5, 3.0))
         world.actors.policy = Chance(chance, world.actors, restless, pace)
-        gaps = accumulate(chance.randint(1, MOST_STEPS_BETWEEN) for _ in range(chance.randint(2, 5)))
+        gaps = accumulate(
+            chance.randint(1, MOST_STEPS_BETWEEN) for _ in range(chance.randint(FEWEST_FAULTS, MOST_FAULTS))
+        )
         faults = self.faults = Faults({step: self._any_fault() for step in gaps}, lambda: world.ledger.rows)
         world.wire.hooks.append(faults)
         for number in range(chance.randint(2, 4)):
@@ -363,12 +373,20 @@ class _Play:
         return self.world.actors.spawn(name, guarded)
 
     def _until_all_ended(self) -> None:
-        self.world.actors.run_all()
+        """Let everybody act to the end; as long as faults are left that never came up, there is more to do."""
+        actors = self.world.actors
+        actors.run_all()
+        for number in range(LATER, LATER + MOST_LATER):
+            if not self.faults.left:
+                break
+            self._spawn(f"operator of release {number}", partial(self._release, number))
+            self._spawn(f"airflow {number}", partial(self._task, number))
+            actors.run_all()
         for error in self.broken:
             raise Violated(f"{type(error).__name__}: {error}") from error
-        for actor in self.world.actors.known:
-            self.world.actors.end(actor)
+        for actor in actors.known:
+            actors.end(actor)
 
     def _digest(self) -> str:
-        told = repr([(actor, str(call)) for actor, call in self.world.wire.log])
-        return hashlib.sha256((told + repr(self.world.ledger.rows)).encode()).hexdigest()
+        told = "\n".join([f"{actor}: {call.port}.{call.name}" for actor, call in self.world.wire.log])
+        return hashlib.sha256(f"{told}\n{self.world.ledger.rows!r}".encode()).hexdigest()

@@ -4,7 +4,8 @@
 
 A violation is printed with its seed, which replays it exactly. ``--replays`` runs so many of the seeds again in another
 interpreter, whose sets and dictionaries hash otherwise, and compares the digests of their traces. The exit code is 1 if
-anything was violated, if a trace was another, or if a kind of fault never came up in `ENOUGH` schedules.
+anything was violated, if a trace was another, if a schedule had fewer or more faults than the 2 to 5 that each is to
+have, or if a kind of fault never came up in `ENOUGH` schedules.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 
 from dpone_provider.worker.imports import forbid_pandas
 from tests.simulation.invariants import Violated
-from tests.simulation.schedules import STANDS_STILL, Met, Schedule, run
+from tests.simulation.schedules import FEWEST_FAULTS, MOST_FAULTS, STANDS_STILL, Met, Schedule, run
 from tests.simulation.wire import Fault
 
 CHUNK = 100
@@ -170,6 +171,7 @@ def main() -> int:
     figures = soak(asked.seed, asked.schedules, asked.workers)
     tell(str(figures))
     bad = bool(figures.violations) or (figures.schedules >= ENOUGH and bool(figures.never))
+    bad = bad or not figures.each.keys() <= {*range(FEWEST_FAULTS, MOST_FAULTS + 1)}
     if asked.replays:
         same = replayed(figures, asked.seed, asked.replays)
         tell(f"same seed, same trace: {same} of {asked.replays}")
