@@ -174,7 +174,7 @@ SUITES = (
     ),
     Suite(
         "races",
-        70,
+        110,
         "deliveries, gates and ends raced on a real PostgreSQL",
         (Pytest(folders=("races",)),),
         narrow=True,
