@@ -25,7 +25,7 @@ from tests.waiting import wait_until
 
 GATES = int(os.environ.get("DPONE_TEST_RACED_GATES", "1000"))
 TOGETHER = 100
-RACERS, STAYING = 4, 1
+RACERS, STAYING = 3, 1
 """Who connects all the time, and how many of them stay until their session is ended."""
 COLLECTED = 5
 """So many logins of each batch the gate removes itself; the administrator removes the others at once."""
