@@ -85,7 +85,12 @@ def test_who_waits_long_looks_rarely_and_sees_an_end_soon(world: World, drain: D
     binding = running(world, world.binding(active), dead=False)
     world.wire.log.clear()
     began = world.clock.monotonic()
-    world.actors.spawn("airflow", lambda: (world.clock.wait(100.0), world.airflow.kill(binding.airflow)))
+
+    def die_later() -> None:
+        world.clock.wait(100.0)
+        world.airflow.kill(binding.airflow)
+
+    world.actors.spawn("airflow", die_later)
     wait(world, drain, active, 1000.0)
     assert world.clock.monotonic() - began <= 100.0 + 2 * ASK_SECONDS
     calls = world.wire.calls("main")
