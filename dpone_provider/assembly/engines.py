@@ -221,6 +221,17 @@ ENGINES: Final[Mapping[EngineKind, Engine]] = MappingProxyType(
 """Every engine that the product knows."""
 
 
+def odbc_driver() -> str:
+    """Return what ODBC calls Microsoft's driver on this machine: its registered name, or its file.
+
+    Raises:
+        DponeError: Refused ``odbc_driver_missing``.
+    """
+    from dpone_provider.adapters.mssql.driver import driver_name
+
+    return driver_name()
+
+
 def _mssql(login: Login) -> MssqlServer:
     from dpone_provider.adapters.mssql.session import MssqlServer
 

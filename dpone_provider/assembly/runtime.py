@@ -28,7 +28,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.promotion import PromotionOrder, PromotionReport
 from dpone_provider.application.recovery import RecoveredAttempt, Recovery
 from dpone_provider.application.times import AttemptTimes
-from dpone_provider.assembly.engines import control_names
+from dpone_provider.assembly.engines import control_names, odbc_driver
 from dpone_provider.assembly.gates import EnvironmentGates
 from dpone_provider.assembly.ledgers import ledger_at
 from dpone_provider.assembly.looking import Looking, Told
@@ -232,7 +232,7 @@ class Runtime(Looking):
             services=self.services,
             credentials=self.credentials,
             children=GuardedChildren(self.told),
-            dbt=DbtChildRunner(self.settings.dbt_python),
+            dbt=DbtChildRunner(self.settings.dbt_python, odbc_driver),
             seconds=self.settings.times.execution,
             child_user=self.settings.child_user,
             told=self.told,

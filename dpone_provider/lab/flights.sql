@@ -19,7 +19,7 @@ CREATE TABLE airports (
     tzone text
 );
 CREATE TABLE planes (
-    tailnum text PRIMARY KEY,
+    tailnum varchar(6) PRIMARY KEY,
     year smallint,
     type text NOT NULL,
     manufacturer text NOT NULL,
@@ -60,7 +60,7 @@ CREATE TABLE flights (
     arr_delay smallint,
     carrier varchar(2) NOT NULL,
     flight integer NOT NULL,
-    tailnum text,
+    tailnum varchar(6),
     origin varchar(3) NOT NULL,
     dest varchar(3) NOT NULL,
     air_time smallint,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,9 +38,9 @@ PLANES = Table(
 )
 
 
-def released(root: Path, out: Path) -> Released:
+def released(root: Path, out: Path, bound: dict[str, Any] | None = None) -> Released:
     """Release a copy of the sample in an environment named lab."""
-    environment = environment_value() | {"name": "lab"}
+    environment = (bound or environment_value()) | {"name": "lab"}
     (root / "environments").mkdir(exist_ok=True)
     (root / "environments" / "lab.yaml").write_text(yaml.safe_dump(environment))
     ports = CompilePorts(

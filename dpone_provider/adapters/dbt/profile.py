@@ -21,6 +21,8 @@ ADAPTERS: Final = MappingProxyType({EngineKind.POSTGRES: "postgres", EngineKind.
 """dbt's name of the adapter of each engine that it may run on."""
 SECRET_VARIABLE: Final = "DBT_ENV_SECRET_DPONE_PASSWORD"
 CONNECT_SECONDS: Final = 10
+ODBC_DRIVER: Final = "ODBC Driver 18 for SQL Server"
+"""Microsoft's driver as a driver manager knows it, where it is registered; else the profile is given its file."""
 _SSL_MODES = {
     TlsMode.DISABLED: "disable",
     TlsMode.TRUST: "require",
@@ -50,14 +52,16 @@ def profile_text(endpoint: Endpoint, schema: str, threads: int) -> str:
     return json.dumps({PROFILE: {"target": PROFILE, "outputs": {PROFILE: output}}}, indent=1)
 
 
-def connection_environment(endpoint: Endpoint, user: str) -> Mapping[str, str]:
-    """Return the variables that the profile refers to, the password's aside."""
+def connection_environment(endpoint: Endpoint, user: str, odbc_driver: str = ODBC_DRIVER) -> Mapping[str, str]:
+    """Return the variables that the profile refers to, the password's aside. ``odbc_driver``: a name, or its file."""
     named = {
         "DPONE_DBT_HOST": endpoint.host,
         "DPONE_DBT_PORT": str(endpoint.port),
         "DPONE_DBT_USER": user,
         "DPONE_DBT_DATABASE": endpoint.database,
     }
+    if endpoint.kind is EngineKind.MSSQL:
+        named["DPONE_DBT_ODBC_DRIVER"] = odbc_driver
     authorities = ssl.get_default_verify_paths().cafile
     # libpq's "system" store is OpenSSL's, and the wheel's own OpenSSL does not know where this machine keeps its.
     return named if authorities is None else named | {"SSL_CERT_FILE": authorities}
@@ -101,7 +105,7 @@ def _postgres(tls: TlsMode) -> dict[str, object]:
 
 def _mssql(tls: TlsMode) -> dict[str, object]:
     return {
-        "driver": "ODBC Driver 18 for SQL Server",
+        "driver": _reference("DPONE_DBT_ODBC_DRIVER"),
         "database": _reference("DPONE_DBT_DATABASE"),
         "encrypt": tls is not TlsMode.DISABLED,
         "trust_cert": tls is TlsMode.TRUST,

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dpone_provider.adapters.dbt.bundle import unpack
 from dpone_provider.adapters.dbt.events import read_events
 from dpone_provider.adapters.dbt.interpreter import dbt_python, usable
-from dpone_provider.adapters.dbt.profile import ADAPTERS, unsupported
+from dpone_provider.adapters.dbt.profile import ADAPTERS, ODBC_DRIVER, unsupported
 from dpone_provider.adapters.dbt.surroundings import child_command
 from dpone_provider.application.ports.dbt import DbtFinished, DbtNodeEvent
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.identity import Digest
+from dpone_provider.domain.identity import Digest, EngineKind
 from dpone_provider.domain.outcomes import Refused, unwind
 
 
 class DbtChildRunner:
     """Runs dbt with the given interpreter, or the one that the environment names."""
 
-    def __init__(self, python: Path | None = None) -> None:
-        """Look the interpreter up only when something is run."""
+    def __init__(self, python: Path | None = None, odbc_driver: Callable[[], str] = lambda: ODBC_DRIVER) -> None:
+        """Look the interpreter up only when something is run, and what ODBC's driver is called here only for SQL
+        Server: dbt's own environment does not have the one that the product's may bring."""
         self._python = python
+        self._odbc_driver = odbc_driver
 
     def command(
         self,
@@ -50,7 +52,8 @@ class DbtChildRunner:
             "nodes": sorted(selection),
             "manifest_digest": manifest_digest,
         }
-        return child_command(python, directory, endpoint, schema, credential, job, threads)
+        driver = self._odbc_driver() if endpoint.kind is EngineKind.MSSQL else ODBC_DRIVER
+        return child_command(python, directory, endpoint, schema, credential, job, threads, driver)
 
     def read(self, events: Iterator[Mapping[str, object]]) -> Iterator[DbtNodeEvent | DbtFinished]:
         """Yield the child's events as values; a refusal of the child is a `DbtFinished` without results."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpone_provider.adapters.dbt.interpreter import CHILD
-from dpone_provider.adapters.dbt.profile import SECRET_VARIABLE, connection_environment, profile_text
+from dpone_provider.adapters.dbt.profile import ODBC_DRIVER, SECRET_VARIABLE, connection_environment, profile_text
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.secret import Secret
@@ -21,6 +21,7 @@ def child_command(
     credential: Credential,
     job: Mapping[str, object],
     threads: int,
+    odbc_driver: str = ODBC_DRIVER,
 ) -> ChildCommand:
     """Write the profile into ``directory/dbt`` and return the command of a child that works there.
 
@@ -41,7 +42,7 @@ def child_command(
             "PATH": "/usr/bin:/bin",
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
-            **connection_environment(endpoint, credential.user),
+            **connection_environment(endpoint, credential.user, odbc_driver),
         },
         secret_environment={SECRET_VARIABLE: credential.password},
         standard_input=Secret(json.dumps({**job, "work": str(work), "threads": threads})),

@@ -7,7 +7,7 @@ leads to the connection string.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from dpone_provider.adapters.mssql.connection_string import connection_string, o
 from dpone_provider.adapters.mssql.diagnostics import told
 from dpone_provider.adapters.mssql.errors import AnswerLost, MssqlError, ServerError
 from dpone_provider.adapters.mssql.names import Fragment, filled
-from dpone_provider.adapters.mssql.parameters import Parameters, bound
+from dpone_provider.adapters.mssql.parameters import Parameters, Value, bound
 from dpone_provider.adapters.mssql.sockets import Sockets, Watchdog, require_listener
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.sql_files import load
@@ -61,6 +61,17 @@ class Session:
     def results(self, statement: str, parameters: Parameters | None = None) -> list[list[Row]]:
         """Run a batch to its end and return the rows of each of its results."""
         batch, values = bound(statement, parameters)
+        return self._sent(batch, values)
+
+    def as_written(self, batch: str) -> None:
+        """Run one batch of an administrator's script with nothing before it, what it gives let go.
+
+        CREATE VIEW, PROCEDURE, FUNCTION and TRIGGER must each be the first statement of a batch (error 111), and what
+        stands before it is kept as a part of the definition. Settings are those that the session opened with.
+        """
+        self._sent(batch, ())
+
+    def _sent(self, batch: str, values: Sequence[Value]) -> list[list[Row]]:
         failure: MssqlError
         try:
             cursor = self._raw.cursor()

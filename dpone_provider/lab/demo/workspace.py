@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.process import ChildRunner
 from dpone_provider.application.release import release_workspace
 from dpone_provider.assembly.compiling import compile_ports
-from dpone_provider.domain.identity import Digest
+from dpone_provider.domain.identity import Digest, EngineKind
 from dpone_provider.domain.outcomes import refuse, unwind
 from dpone_provider.lab.enrolment import ENVIRONMENT
 
 FIRST, SECOND = "flights", "flights-v2"
+_DIALECTS: Final[Mapping[EngineKind, str]] = MappingProxyType({EngineKind.MSSQL: "-mssql"})
+"""Beside each release stands, under its name and this, what is laid over it for another engine than PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +54,30 @@ def examples() -> Path:
     return folder
 
 
-def lay_out(into: Path, environment_file: Path) -> tuple[Path, Path]:
-    """Copy the sample twice, the second with the overlay of ``examples/flights-v2``, both bound to this lab."""
+def lay_out(into: Path, environment_file: Path, warehouse: EngineKind = EngineKind.POSTGRES) -> tuple[Path, Path]:
+    """Copy the sample twice, the second with the overlay of ``examples/flights-v2``, both bound to this lab.
+
+    For another ``warehouse`` than PostgreSQL each release has its models in that engine's SQL laid over it.
+    """
     source = examples()
     first, second = into / FIRST, into / SECOND
-    for workspace in (first, second):
-        shutil.copytree(source / FIRST, workspace, ignore=shutil.ignore_patterns("target", "logs", "environments"))
+    for workspace, releases in {first: (FIRST,), second: (FIRST, SECOND)}.items():
+        for layer in layers(releases, warehouse):
+            shutil.copytree(
+                source / layer,
+                workspace,
+                ignore=shutil.ignore_patterns("target", "logs", "environments"),
+                dirs_exist_ok=True,
+            )
         (workspace / "environments").mkdir()
         shutil.copyfile(environment_file, workspace / "environments" / "lab.yaml")
-    shutil.copytree(source / SECOND, second, dirs_exist_ok=True)
     return first, second
+
+
+def layers(releases: Sequence[str], warehouse: EngineKind) -> tuple[str, ...]:
+    """Return the folders of the samples that are laid over one another, the first at the bottom."""
+    dialect = _DIALECTS.get(warehouse)
+    return tuple(name for one in releases for name in ((one,) if dialect is None else (one, one + dialect)))
 
 
 def release(workspace: Path, out: Path, dbt_python: Path | None, children: ChildRunner) -> Release:

@@ -3,7 +3,7 @@ CREATE SCHEMA stage;
 CREATE SCHEMA mart;
 
 CREATE TABLE stage.planes (
-    tailnum text PRIMARY KEY,
+    tailnum varchar(6) PRIMARY KEY,
     year smallint,
     type text NOT NULL,
     manufacturer text NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE stage.flights (
     arr_delay smallint,
     carrier varchar(2) NOT NULL,
     flight integer NOT NULL,
-    tailnum text,
+    tailnum varchar(6),
     origin varchar(3) NOT NULL,
     dest varchar(3) NOT NULL,
     air_time smallint,

@@ -51,6 +51,7 @@ class Capability(StrEnum):
     ALTER_COLUMN = "ALTER COLUMN … NOT NULL"
     UNLOCKED_SNAPSHOTS = "snapshots that keep no lock on what they have read"
     EFFECTS = "the catalog views that tell what writing a table would meet"
+    QUERY_LABELS = "labels of statements, which dbt-sqlserver gives to what it runs"
     ENCRYPTION_VIEW = "the view that shows whether a connection is encrypted"
 
 
@@ -297,6 +298,7 @@ PROBES: Final[Mapping[Capability, Probe]] = MappingProxyType(
         ),
         Capability.UNLOCKED_SNAPSHOTS: _unlocked_snapshots,
         Capability.EFFECTS: _effects,
+        Capability.QUERY_LABELS: _runs("SELECT 1 AS n OPTION (LABEL = 'dpone probe');"),
         Capability.ENCRYPTION_VIEW: _gives(
             "SELECT COUNT(*) FROM sys.dm_exec_connections WHERE session_id = @@SPID AND encrypt_option IS NOT NULL;", 1
         ),

@@ -78,7 +78,7 @@ class Instance:
         filled = fill_in(text, {name: self.values[name] for name in variables(text)}, where=script)
         with plain_session(self.administrator, f"dpone test: {script}", SCRIPT_SECONDS) as own:
             for batch in batches(filled):
-                own.run(batch.text)
+                own.as_written(batch.text)
 
 
 @contextmanager

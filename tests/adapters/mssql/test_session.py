@@ -10,6 +10,8 @@ import pytest
 from dpone_provider.adapters.mssql import driver
 from dpone_provider.adapters.mssql.errors import AnswerLost, LoginRefused, Meaning, ServerError
 from dpone_provider.adapters.mssql.parameters import HEAD
+from dpone_provider.application.installation.tsql import batches
+from dpone_provider.sql_files import shipped_sql
 from tests.adapters.mssql.odbc import PASSWORD, needs_odbc, server_at
 from tests.adapters.mssql.tds_server import Answer, Cell, Cut, Error, Rows, Script, Silence, Told, serving
 from tests.waiting import wait_until
@@ -49,6 +51,27 @@ def test_every_batch_says_its_settings_first() -> None:
         assert all(text.startswith("SET NOCOUNT, XACT_ABORT ON;") for text in server.sent())
         assert "QUOTED_IDENTIFIER ON" in server.sent()[0]
         assert "SET LOCK_TIMEOUT 4500" in server.sent()[0]
+
+
+def test_each_batch_of_the_scripts_arrives_as_it_stands() -> None:
+    # A module must be the first statement of its batch; a question mark in a comment is no parameter.
+    written = [batch.text for path in sorted(shipped_sql("mssql").glob("*.sql")) for batch in batches(path.read_text())]
+    assert any("?" in text for text in written)
+    with serving(always()) as server:
+        with server_at(server.port).session("dpone test", 30) as own:
+            for text in written:
+                own.as_written(text)
+        assert server.sent()[-len(written) :] == written
+
+
+def test_an_error_of_a_batch_as_it_stands_is_told() -> None:
+    refusing = always(Error(51000, "the schema exists already"))
+    with (
+        serving(refusing) as server,
+        server_at(server.port).session("dpone test", 5) as own,
+        pytest.raises(ServerError, match="exists already"),
+    ):
+        own.as_written("ask")
 
 
 @pytest.mark.parametrize(

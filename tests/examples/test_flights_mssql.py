@@ -1,0 +1,120 @@
+"""The sample with SQL Server as its warehouse: compiled and built with dbt-sqlserver itself, without a server."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpone_provider.application.release import Released
+from dpone_provider.documents.execution_pack import ExecutionPackV2
+from dpone_provider.documents.transfer_pack import TransferPackV1
+from dpone_provider.domain.identity import EngineKind
+from dpone_provider.lab.demo.workspace import FIRST, SECOND, layers
+from tests.adapters.dbt.test_compiler import has_odbc
+from tests.documents.examples import connection, environment_value
+from tests.examples.test_flights import EXAMPLES, pack, released
+
+pytestmark = pytest.mark.skipif(
+    not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing"
+)
+MART = "native/flights_mart/workloads/mart.json"
+
+
+def environment() -> dict[str, Any]:
+    """Return an environment whose warehouse is a SQL Server."""
+    value = environment_value()
+    value["connections"]["warehouse.lab"] = connection(
+        "mssql",
+        "warehouse",
+        managed=["mart", "stage"],
+        credentials={"controller": "env:WAREHOUSE", "reader": "env:WAREHOUSE_READER"},
+    )
+    return value
+
+
+def release(where: Path, *releases: str) -> Released:
+    """Release what is laid over one another."""
+    for layer in layers(releases, EngineKind.MSSQL):
+        shutil.copytree(EXAMPLES / layer, where / "flights", dirs_exist_ok=True)
+    return released(where / "flights", where / "out", environment())
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Released:
+    return release(tmp_path_factory.mktemp("first"), FIRST)
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Released:
+    return release(tmp_path_factory.mktemp("second"), FIRST, SECOND)
+
+
+def test_each_workload_is_one_of_production(first: Released) -> None:
+    ends = {}
+    for path in first.built.files:
+        if path.startswith(("generated/", "ordinary/")) and path.endswith(".json") and "/constituent" not in path:
+            made = pack(first, path)
+            assert isinstance(made, TransferPackV1)
+            ends[made.id] = (made.source.kind, made.target.kind)
+    assert ends == {
+        "generated.flights_mart.mart.daily_carrier_delays": (EngineKind.MSSQL, EngineKind.CLICKHOUSE),
+        "generated.flights_mart.mart.fleet_usage": (EngineKind.MSSQL, EngineKind.CLICKHOUSE),
+        "ordinary.flights": (EngineKind.POSTGRES, EngineKind.MSSQL),
+        "ordinary.planes": (EngineKind.POSTGRES, EngineKind.MSSQL),
+    }
+
+
+def test_every_relation_that_dbt_sqlserver_may_write_is_asked_for(first: Released) -> None:
+    made = pack(first, MART)
+    assert isinstance(made, ExecutionPackV2)
+    assert {one.name: one.version for one in made.adapter.versions}["dbt-sqlserver"].startswith("1.11.")
+    written = {str(one.written.relation) for one in made.writes}
+    for name in ("stg_flights", "daily_carrier_delays", "fleet_usage", "flights_by_hour"):
+        assert {f"mart.{name}{helper}" for helper in ("", "__dbt_tmp", "__dbt_backup", "__dbt_tmp_vw")} <= written
+
+
+def test_the_marts_go_on_with_the_types_that_they_have_on_postgresql(first: Released) -> None:
+    made = pack(first, "generated/flights_mart.mart.fleet_usage.json")
+    assert isinstance(made, TransferPackV1)
+    assert [(one.name, one.type, one.nullable) for one in made.columns] == [
+        ("tailnum", "string(6)", False),
+        ("manufacturer", "string", False),
+        ("model", "string", False),
+        ("built_in", "int16", True),
+        ("seats", "int16", False),
+        ("flights", "int32", False),
+        ("carriers", "int32", False),
+        ("first_flight", "date", False),
+        ("last_flight", "date", False),
+        ("miles", "int64", False),
+        ("hours_in_air", "decimal(10,2)", False),
+    ]
+
+
+def test_what_the_adapter_would_decide_by_default_is_said(first: Released) -> None:
+    manifest = json.loads(first.built.files["native/flights_mart/manifest.json"])
+    models = [one for one in manifest["nodes"].values() if one["resource_type"] == "model"]
+    assert {one["config"]["as_columnstore"] for one in models} == {False}
+    project = (EXAMPLES / "flights-mssql" / "dbt" / "dbt_project.yml").read_text()
+    for flag in (
+        "use_default_schema_concat",
+        "disable_empty_relation_aliases",
+        "use_native_string_types",
+        "enable_safe_type_expansion",
+        "use_dbt_transactions",
+    ):
+        assert f"dbt_sqlserver_{flag}: " in project
+
+
+def test_the_second_release_has_one_more_model_and_a_changed_transfer(first: Released, second: Released) -> None:
+    old, new = pack(first, MART), pack(second, MART)
+    assert isinstance(old, ExecutionPackV2)
+    assert isinstance(new, ExecutionPackV2)
+    models = [{one.id for one in made.nodes if one.resource_type == "model"} for made in (old, new)]
+    assert models[1] - models[0] == {"model.flights_mart.route_popularity"}
+    assert first.built.files["ordinary/planes.json"] != second.built.files["ordinary/planes.json"]
+    assert first.built.files["ordinary/flights.json"] == second.built.files["ordinary/flights.json"]
