@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -30,11 +31,18 @@ from dpone_provider.domain.identity import short
 )
 @format_option
 def demo(root: Path, dbt_python: Path | None, output_format: str) -> None:
-    """Run the whole path on real engines and real Airflow, and say what was observed, stage by stage."""
+    """Run the whole path on real engines and real Airflow, and say what was observed, stage by stage.
+
+    With a SQL Server in DPONE_TEST_MSSQL_URL, that server is warehouse and control authority.
+    """
     from dpone_provider.lab.demo.path import run_demo
+    from dpone_provider.lab.mssql.given import given_server
 
     output = Output(output_format)
-    report = output.run(lambda: run_demo(root.absolute(), dbt_python, lambda line: click.echo(f"· {line}", err=True)))
+    given = output.run(lambda: given_server(os.environ))
+    report = output.run(
+        lambda: run_demo(root.absolute(), dbt_python, lambda line: click.echo(f"· {line}", err=True), given)
+    )
     if output.is_json:
         click.echo(json.dumps(report.model_dump(mode="json", by_alias=True), indent=2, sort_keys=True))
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,16 @@ def lab() -> None:
 @ROOT
 @format_option
 def up(root: Path, output_format: str) -> None:
-    """Start PostgreSQL and ClickHouse, load the sample's source data, enrol the targets; leave them running."""
+    """Start PostgreSQL and ClickHouse, load the sample's source data, enrol the targets; leave them running.
+
+    With a SQL Server in DPONE_TEST_MSSQL_URL, that server is warehouse and control authority.
+    """
     from dpone_provider.lab.enrolment import enrol_once
+    from dpone_provider.lab.mssql.given import given_server
 
     output = Output(output_format)
-    state = output.run(lambda: labs.up(root, progress=output.told))
+    given = output.run(lambda: given_server(os.environ))
+    state = output.run(lambda: labs.up(root, given=given, progress=output.told))
     enrolled = output.run(lambda: enrol_once(state, progress=output.told))
     output.result(
         {"lab": _json(state), "environment_file": str(enrolled.environment_file), "authority": enrolled.authority_ref},
@@ -57,7 +64,7 @@ def status(root: Path, output_format: str) -> None:
 @ROOT
 @format_option
 def down(root: Path, output_format: str) -> None:
-    """Stop the engines and remove everything that the lab made; nothing is left running."""
+    """Stop the engines and remove everything that the lab made, on a given server too; nothing is left running."""
     output = Output(output_format)
     output.run(lambda: labs.down(root))
     output.result({"did": "down"}, f"lab at {root}: down")
@@ -73,6 +80,7 @@ def _json(state: labs.LabState) -> dict[str, Any]:
             for name, one in engines.items()
             if one is not None
         },
+        "mssql": None if state.mssql is None else asdict(state.mssql),
     }
 
 
@@ -81,4 +89,8 @@ def _text(state: labs.LabState) -> str:
     for name, one in (("PostgreSQL", state.postgres), ("ClickHouse", state.clickhouse)):
         if one is not None:
             lines.append(f"  {name} {one.version} ({one.kind}) on {one.host}:{one.port}, pid {one.pid}")
+    if state.mssql is not None:
+        at = state.mssql
+        lines.append(f"  SQL Server {at.version} (given) on {at.host}:{at.port}, databases {at.control_database}")
+        lines[-1] += f" and {at.target_database}"
     return "\n".join(lines)

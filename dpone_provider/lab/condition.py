@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from dpone_provider.domain.outcomes import Busy, Failed, busy, fail, refuse, unwind
+from dpone_provider.domain.outcomes import Busy, DponeError, Failed, busy, fail, refuse, unwind
 from dpone_provider.lab.account import engine_account
 from dpone_provider.lab.held import SUPERVISOR
 from dpone_provider.lab.places import Places, discard, discard_logs, places_for, prepare, unusable
@@ -69,7 +69,8 @@ def _status(places: Places) -> LabStatus:
     lock = take_lock(places.lock, seconds=0)
     if lock is not None:
         lock.release()
-        condition = LabCondition.DEAD if places.credentials.exists() else LabCondition.DOWN
+        left = places.credentials.exists() or places.given.exists()
+        condition = LabCondition.DEAD if left else LabCondition.DOWN
         return LabStatus(root=places.root, condition=condition)
     try:
         text = places.state.read_text()
@@ -143,6 +144,7 @@ def claimed(root: Path) -> Iterator[tuple[Places, LabLock]]:
     if lock is None:
         unwind(_busy(places))
     try:
+        drop_given(places)
         prepare(places, account)
         yield places, lock
     except BaseException:  # whatever ends the start, Ctrl-C included, leaves no file behind; it is raised again
@@ -176,11 +178,24 @@ def sweep(places: Places, *, seconds: float = GLANCE_SECONDS) -> bool:
         return False
     try:
         discard(places, engine_account())
+        drop_given(places)
         discard_logs(places)
         places.lock.unlink()
     finally:
         lock.release()
     return True
+
+
+def drop_given(places: Places) -> None:
+    """Drop what the lab made on a given server; nothing to do, and no driver needed, where it made nothing.
+
+    Raises:
+        DponeError: it could not be dropped; the next command that ends or starts the lab tries again.
+    """
+    if places.given.exists():
+        from dpone_provider.lab.mssql.making import drop_made
+
+        drop_made(places.given)
 
 
 def tidy(places: Places) -> None:
@@ -189,6 +204,9 @@ def tidy(places: Places) -> None:
     if lock is not None:
         try:
             discard(places, engine_account())
+            # Why the start failed is what has to be told; what is left on a given server is told by the next command.
+            with suppress(DponeError):
+                drop_given(places)
         finally:
             lock.release()
 

@@ -1,6 +1,7 @@
 """Enrolling the lab's targets as an administrator would, and writing the environment file that pins what was enrolled.
 
-The scripts are those of ``sql/postgres``; the environment is named ``lab`` and of the nonproduction family.
+The scripts are those of ``sql/postgres``, or of ``sql/mssql`` where a SQL Server was given; the environment is named
+``lab`` and of the nonproduction family.
 """
 
 from __future__ import annotations
@@ -13,22 +14,21 @@ from typing import Any
 
 import yaml
 
-from dpone_provider.adapters.clickhouse.catalog import ClickHouseCatalog
 from dpone_provider.adapters.clickhouse.enrolment import STAGING_DATABASE, EnrolmentOrder, enrol
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer
-from dpone_provider.adapters.postgres.catalog import PostgresCatalog
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
-from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.ledger import Authority
-from dpone_provider.assembly.ledgers import ledger_at
+from dpone_provider.assembly.engines import ENGINES, ControlNames
+from dpone_provider.assembly.enrolling import authority_of, login_of
 from dpone_provider.assembly.reach import authority_login
 from dpone_provider.assembly.worker_job import Login
-from dpone_provider.domain.connection import Endpoint, TlsMode
+from dpone_provider.domain.connection import TlsMode
 from dpone_provider.domain.identity import EngineKind, Family, Incarnation
+from dpone_provider.domain.outcomes import refuse, unwind
 from dpone_provider.lab.admin_script import run_admin_script
 from dpone_provider.lab.provisioning import CONTROLLER, WAREHOUSE
-from dpone_provider.lab.state import POOL_FILE, LabState, write_private
+from dpone_provider.lab.state import POOL_FILE, GivenState, LabState, write_private
 from dpone_provider.sql_files import shipped_sql
 
 ENVIRONMENT = "lab"
@@ -45,6 +45,7 @@ class Enrolled:
 
     environment_file: Path
     authority_ref: str
+    warehouse: EngineKind = EngineKind.POSTGRES
 
 
 def enrol_once(state: LabState, *, progress: Progress) -> Enrolled:
@@ -56,14 +57,18 @@ def enrol_once(state: LabState, *, progress: Progress) -> Enrolled:
     enrolled = Enrolled(
         environment_file=state.root / "environment.yaml",
         authority_ref=f"file:{state.root / 'credentials' / 'authority'}",
+        warehouse=EngineKind.POSTGRES if state.mssql is None else EngineKind.MSSQL,
     )
     if enrolled.environment_file.is_file():
         return enrolled
     progress("installing the control schema, the gate and the receipts")
-    _install(state)
-    write_private(state.root / "credentials" / "authority", _authority_url(state) + "\n")
+    if state.mssql is None:
+        _install(state)
+        write_private(state.root / "credentials" / "authority", _authority_url(state) + "\n")
+    else:
+        _install_on_given(state, state.mssql, progress)
     progress("enrolling the targets")
-    authority = _authority(enrolled.authority_ref)
+    authority = authority_of(enrolled.authority_ref, CONTROL_SCHEMA)
     _enrol_clickhouse(state, authority)
     text = yaml.safe_dump(_environment(state), sort_keys=True, allow_unicode=True)
     write_private(enrolled.environment_file, text)
@@ -99,17 +104,28 @@ def _install(state: LabState) -> None:
         run_admin_script(state, WAREHOUSE, scripts / "040_enrol_target.sql", variables)
 
 
+def _install_on_given(state: LabState, mssql: GivenState, progress: Progress) -> None:
+    from dpone_provider.lab.mssql.installing import GivenInstance, install
+    from dpone_provider.lab.mssql.making import read_record
+
+    made = read_record(state.given_record)
+    if made is None:
+        unwind(
+            refuse(
+                "given_server_record_missing",
+                str(state.given_record),
+                found="nothing",
+                allowed="what the lab wrote there when it made its databases on the given server",
+                next_command="dpone lab down, then dpone lab up",
+            )
+        )
+    given, names = made
+    controller = authority_login(ReferencedCredentials(), f"file:{state.credential('authority')}")
+    install(GivenInstance(given=given, controller=controller, names=names), names, SCHEMAS, progress)
+
+
 def _authority_url(state: LabState) -> str:
     return f"{state.url('warehouse_controller').reveal()}?sslmode=disable"
-
-
-def _authority(reference: str) -> Authority:
-    at = authority_login(ReferencedCredentials(), reference)
-    ledger = ledger_at(at, SystemClock(), control_schema=CONTROL_SCHEMA)
-    try:
-        return settled(ledger.authority())
-    finally:
-        ledger.close()
 
 
 def _enrol_clickhouse(state: LabState, authority: Authority) -> None:
@@ -151,7 +167,7 @@ def _connection(
     state: LabState, credentials: Mapping[str, str], *, managed: tuple[str, ...], staging: str | None
 ) -> dict[str, Any]:
     login = _login(state, next(iter(credentials.values())))
-    found = _incarnation(login)
+    found = _incarnation(state, login)
     at = login.endpoint
     entry: dict[str, Any] = {
         "kind": at.kind.value,
@@ -175,18 +191,15 @@ def _database(found: Incarnation, managed: tuple[str, ...], staging: str | None)
     return entry if staging is None else {**entry, "staging_schema": staging, "engine": "Atomic"}
 
 
-def _incarnation(login: Login) -> Incarnation:
-    match login.endpoint.kind:
-        case EngineKind.CLICKHOUSE:
-            server = ClickHouseServer(endpoint=login.endpoint, credential=login.credential)
-            return settled(ClickHouseCatalog(server).incarnation())
-        case _:
-            return settled(PostgresCatalog(login.endpoint, login.credential).incarnation())
+def _incarnation(state: LabState, login: Login) -> Incarnation:
+    control = ControlNames() if state.mssql is None else ControlNames(database=state.mssql.control_database)
+    return settled(ENGINES[login.endpoint.kind].catalog(login, control).incarnation())
 
 
 def _login(state: LabState, name: str) -> Login:
-    found = settled(ReferencedCredentials().resolve(f"file:{state.credential(name)}"))
-    endpoint = Endpoint(
-        kind=found.kind, host=found.host, port=found.port, database=found.database, tls=TlsMode.DISABLED
-    )
-    return Login(endpoint, found.credential)
+    """The lab's own engines are on loopback; a given server is spoken to as its URL says."""
+    reference = f"file:{state.credential(name)}"
+    login = login_of(reference, TlsMode.DISABLED)
+    if login.endpoint.kind is EngineKind.MSSQL and state.mssql is not None:
+        return login_of(reference, TlsMode(state.mssql.tls))
+    return login

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dpone_provider.domain.outcomes import refuse, unwind
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab import clickhouse_provisioning, provisioning
 from dpone_provider.lab.account import engine_account
@@ -28,12 +30,16 @@ from dpone_provider.lab.places import Places, places_for
 from dpone_provider.lab.ports import LOOPBACK
 from dpone_provider.lab.state import (
     EngineState,
+    GivenState,
     LabState,
     write_credentials,
     write_pool,
     write_state,
 )
 from dpone_provider.lab.supervisor import Job
+
+if TYPE_CHECKING:
+    from dpone_provider.lab.mssql.given import GivenServer
 
 Progress = Callable[[str], None]
 
@@ -42,18 +48,21 @@ def silent(message: str) -> None:
     """Take a progress message and say nothing."""
 
 
-def up(root: Path, *, progress: Progress = silent) -> LabState:
+def up(root: Path, *, given: GivenServer | None = None, progress: Progress = silent) -> LabState:
     """Start the lab at ``root`` with its source data and leave it running; a running one is returned as it is.
 
+    ``given``: a SQL Server that shall be warehouse and authority in the place of the lab's PostgreSQL.
+
     Raises:
-        DponeError: busy (it is starting or ending), refused (a package is missing), failed (an engine did not start;
-            nothing of it is left running).
+        DponeError: busy (it is starting or ending), refused (a package is missing, the given server lacks something, a
+            lab with another warehouse is up), failed (an engine did not start; nothing of it is left running).
     """
     found = status(root)
     if found.state is not None:
+        _require_same_warehouse(found.state, given)
         progress(f"the lab at {found.root} is already up")
         return found.state
-    with _started(root, progress) as (lab, state):
+    with _started(root, progress, given) as (lab, state):
         progress("loading the flights of New York 2013")
         load_flights(state)
         # Only now: whoever finds a state document finds a lab that is ready.
@@ -63,13 +72,15 @@ def up(root: Path, *, progress: Progress = silent) -> LabState:
 
 
 @contextmanager
-def running(root: Path, *, progress: Progress = silent) -> Iterator[LabState]:
+def running(root: Path, *, given: GivenServer | None = None, progress: Progress = silent) -> Iterator[LabState]:
     """Run a whole lab, without its source data, while the block runs; nothing of it is left afterwards.
+
+    ``given``: as for ``up``.
 
     Raises:
         DponeError: as ``up``; busy also when a lab is up there.
     """
-    with _started(root, progress) as (_, state):
+    with _started(root, progress, given) as (_, state):
         write_state(state)
         yield state
     sweep(places_for(root, engine_account()))
@@ -108,7 +119,9 @@ def clickhouse_only(root: Path, *, extra: Sequence[ClickhouseUser] = ()) -> Iter
 
 
 @contextmanager
-def _started(root: Path, progress: Progress) -> Iterator[tuple[Held, LabState]]:
+def _started(root: Path, progress: Progress, given: GivenServer | None) -> Iterator[tuple[Held, LabState]]:
+    # Before anything is started or made.
+    version = None if given is None else _version_of(given, progress)
     account = engine_account()
     plan = clickhouse_provisioning.new_plan(find_program(account, os.environ))
     password = provisioning.new_secret()
@@ -120,7 +133,48 @@ def _started(root: Path, progress: Progress) -> Iterator[tuple[Held, LabState]]:
             postgres = _postgres_state(lab, password)
             write_credentials(places.credentials, provisioning.provision(postgres, password))
             clickhouse = _provisioned_clickhouse(places, lab, plan)
-            yield lab, _state(places, lab, postgres=postgres, clickhouse=clickhouse)
+            state = _state(places, lab, postgres=postgres, clickhouse=clickhouse)
+            if given is None or version is None:
+                yield lab, state
+            else:
+                progress(f"making databases and logins on {given.address}")
+                yield lab, replace(state, mssql=_made_on(given, version, places))
+
+
+def _version_of(given: GivenServer, progress: Progress) -> str:
+    from dpone_provider.lab.mssql.fitness import require_fit
+
+    progress(f"asking {given.address} for what the lab needs of it")
+    return require_fit(given)
+
+
+def _made_on(given: GivenServer, version: str, places: Places) -> GivenState:
+    from dpone_provider.lab.mssql.making import make
+
+    names, credentials = make(given, places.given)
+    # They take the places of those of the PostgreSQL database that is the warehouse otherwise.
+    write_credentials(places.credentials, credentials)
+    at = given.endpoint
+    return GivenState(host=at.host, port=at.port, tls=at.tls.value, version=version, **asdict(names))
+
+
+def _require_same_warehouse(state: LabState, given: GivenServer | None) -> None:
+    up_with = None if state.mssql is None else (state.mssql.host, state.mssql.port)
+    asked = None if given is None else (given.endpoint.host, given.endpoint.port)
+    if up_with != asked:
+        unwind(
+            refuse(
+                "lab_with_another_warehouse",
+                str(state.root),
+                found=f"a lab with {_in_words(up_with)}",
+                allowed=f"one with {_in_words(asked)}",
+                next_command="dpone lab down, then the same command again",
+            )
+        )
+
+
+def _in_words(at: tuple[str, int] | None) -> str:
+    return "PostgreSQL of its own as warehouse" if at is None else f"SQL Server {at[0]}:{at[1]} as warehouse"
 
 
 def _postgres_state(lab: Held, password: Secret) -> EngineState:

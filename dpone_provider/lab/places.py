@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.lab.account import EngineAccount, can_reach
+from dpone_provider.lab.state import GIVEN_FILE
 
 OUTSIDE = (Path("/var/tmp"), Path("/tmp"))
 
@@ -49,6 +50,11 @@ class Places:
     def environment(self) -> Path:
         """The environment file that enrolment writes; it pins this life of the lab, so it goes with it."""
         return self.root / "environment.yaml"
+
+    @property
+    def given(self) -> Path:
+        """What was made on a given server, and how its administrator reaches it; it stays until that is dropped."""
+        return self.root / GIVEN_FILE
 
     @property
     def credentials(self) -> Path:

@@ -20,6 +20,7 @@ from dpone_provider.domain.secret import Secret
 SCHEMA = "dpone.lab-state.v1"
 STATE_FILE = "state.json"
 POOL_FILE = "analytics_pool.json"
+GIVEN_FILE = "given-server.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +40,35 @@ class EngineState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenState:
+    """A SQL Server that is not the lab's own, and what the lab is called there."""
+
+    host: str
+    port: int
+    tls: str
+    version: str
+    control_database: str
+    target_database: str
+    controller_login: str
+    reader_login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabState:
-    """One running lab. ``postgres`` and ``clickhouse`` are None when the lab was started without them."""
+    """One running lab. ``postgres`` and ``clickhouse`` are None when the lab was started without them, ``mssql`` where
+    no server was given."""
 
     root: Path
     supervisor_pid: int
     started_at: str
     postgres: EngineState | None
     clickhouse: EngineState | None
+    mssql: GivenState | None = None
+
+    @property
+    def given_record(self) -> Path:
+        """What was made on a given server, and how its administrator reaches it: see ``mssql.making``."""
+        return self.root / GIVEN_FILE
 
     def credential(self, name: str) -> Path:
         """Return the path of a credential file, for a reference ``file:PATH``.
@@ -124,7 +146,9 @@ def parse_state(text: str, *, path: Path) -> LabState:
         if document.pop("schema") != SCHEMA:
             raise ValueError("another schema")
         document["root"] = Path(document["root"])
-        return LabState(**document | {name: _engine(document[name]) for name in ("postgres", "clickhouse")})
+        given = document.pop("mssql", None)
+        engines = {name: _engine(document[name]) for name in ("postgres", "clickhouse")}
+        return LabState(**document | engines, mssql=None if given is None else GivenState(**given))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         unwind(
             refuse(

@@ -4,7 +4,8 @@
 -- Filled in before it is sent: ${control_database}, as in 010; ${service_id}, the UUID that this instance shall have for
 -- dpone, pinned here for good.
 -- Running it again installs the same definitions anew. The LOGON trigger is created DISABLED; if it was enabled it is
--- left enabled. 021 enables it, 022 disables it in an emergency.
+-- left enabled. 021 enables it, 022 disables it in an emergency. An instance has one gate: that of another control
+-- database is refused, not replaced.
 --
 -- What it does:
 --   * The LOGON trigger dpone_gate runs at every logon of this instance. Our logins have a SID that begins with the six
@@ -35,6 +36,13 @@ END;
 ELSE IF IS_SRVROLEMEMBER(N'sysadmin') = 0
 BEGIN
     RAISERROR(N'run by a login that is no member of sysadmin; a LOGON trigger needs CONTROL SERVER', 16, 1);
+    SET NOEXEC ON;
+END;
+ELSE IF EXISTS (SELECT 1 FROM sys.server_triggers AS t LEFT JOIN sys.server_sql_modules AS m ON m.object_id = t.object_id
+                WHERE t.name = N'dpone_gate'
+                AND COALESCE(CHARINDEX(N'[${control_database}].[dpone_gate].[require_ready]', m.definition), 0) = 0)
+BEGIN
+    RAISERROR(N'this instance has the gate of another control database; nothing was changed', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF OBJECT_ID(N'dpone_gate.service') IS NOT NULL

@@ -12,6 +12,7 @@ import pytest
 
 from dpone_provider.documents.reading import read
 from dpone_provider.documents.run_report import RunReportV1, Verdict
+from dpone_provider.lab.mssql.given import VARIABLE
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.scheduler
@@ -19,13 +20,16 @@ pytestmark = pytest.mark.scheduler
 FLIGHTS = 336_776
 
 
-def start(root: Path) -> subprocess.Popen[bytes]:
-    """Start the demo in a session of its own, with Ctrl-C as a terminal gives it."""
+def start(root: Path, *, given: bool = False) -> subprocess.Popen[bytes]:
+    """Start the demo in a session of its own, with Ctrl-C as a terminal gives it; on the lab's own engines, unless it
+    shall use a SQL Server that is ``given``."""
+    environment = {name: value for name, value in os.environ.items() if given or name != VARIABLE}
     return subprocess.Popen(
         [str(Path(sys.executable).parent / "dpone"), "demo", "--root", str(root), "--format", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        env=environment,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 

@@ -48,6 +48,8 @@ HOLES = {
     "nullability": "NULL",
     "number": "53",
     "other_columns": "[a], [b]",
+    "password": "N'p'",
+    "quoted": "N'[d]'",
     "schema_text": "N's'",
     "selected": "[a], [b]",
     "shown": "[a]",
@@ -145,11 +147,15 @@ def _numbered(text: str) -> str:
 
 
 def adapter_statements(package: Path = Path(dpone_provider.__file__).parent) -> Iterator[Text]:
-    """Yield every named statement of `adapters/mssql`, and of any `mssql*.sql` that another adapter has.
+    """Yield every named statement of `adapters/mssql` and `lab/mssql`, and of any `mssql*.sql` of another adapter.
 
     A ``?`` stands for a value, ``{name}`` for a quoted identifier or a fragment of `HOLES`.
     """
-    found = {*package.glob("adapters/mssql/**/*.sql"), *package.glob("adapters/*/mssql*.sql")}
+    found = {
+        *package.glob("adapters/mssql/**/*.sql"),
+        *package.glob("adapters/*/mssql*.sql"),
+        *package.glob("lab/mssql/*.sql"),
+    }
     for path in sorted(found):
         for name, sql in load(path).items():
             text = _HOLE.sub(lambda hole: HOLES.get(hole[1], f"[{hole[1]}]"), sql.replace("?", "@value"))

@@ -55,6 +55,8 @@ READ_ONLY: Final[Mapping[str, LogicalType]] = MappingProxyType(
 )
 """Types that older tables have: their values are read exactly; nothing of ours is created with them, since values that
 are sent would be rounded."""
+_KEYLESS: Final = f"{ENGINE} makes no key of a type of any length"
+"""nvarchar(max) and varbinary(max): error 1919."""
 _FLOATS: Final = {32: "real", 64: "float"}
 _INTEGERS: Final = {16: "smallint", 32: "int", 64: "bigint"}
 
@@ -123,6 +125,7 @@ def engine_facts(columns: Iterable[Column]) -> EngineFacts:
         max_name_length=MAX_NAME_UNITS,
         name_unit=NameUnit.UTF16_UNITS,
         lossy_types=lossy_types(columns, sql_type, _instead),
+        keyless_types=((String(), _KEYLESS), (Binary(), _KEYLESS)),
     )
 
 

@@ -28,6 +28,7 @@ class Rule(StrEnum):
     CONSENT_WITHOUT_DROP = "consent_without_drop"
     DROPPED_COLUMN_IN_USE = "dropped_column_in_use"
     KEY_COLUMN_NULLABLE = "key_column_nullable"
+    KEY_COLUMN_TYPE = "key_column_type"
     LOSSY_TYPE = "lossy_type"
     NAME_TOO_LONG = "name_too_long"
     NAMES_COLLIDE = "names_collide"
@@ -77,6 +78,7 @@ class EngineFacts:
         max_name_length: of any identifier, in ``name_unit``.
         equal_names: groups of declared names that the database's own collation takes for one.
         lossy_types: declared types that the engine would not give back, with what it would give instead.
+        keyless_types: declared types of which no key can be made, with why.
     """
 
     engine: str
@@ -84,6 +86,7 @@ class EngineFacts:
     name_unit: NameUnit
     equal_names: tuple[frozenset[str], ...] = ()
     lossy_types: tuple[tuple[LogicalType, str], ...] = ()
+    keyless_types: tuple[tuple[LogicalType, str], ...] = ()
 
 
 def lossy_types(
@@ -208,8 +211,16 @@ def _users(table: Table, column: str, keeps_key: bool) -> Iterator[str]:
 
 
 def _engine_failures(declared: Table, facts: EngineFacts) -> Iterator[RuleFailure]:
-    lossy = dict(facts.lossy_types)
+    lossy, keyless = dict(facts.lossy_types), dict(facts.keyless_types)
     for column in declared.columns:
+        if column.type in keyless and column.name in (declared.primary_key or ()):
+            yield RuleFailure(
+                rule=Rule.KEY_COLUMN_TYPE,
+                subject=f"column {column.name!r}",
+                observed=f"in the primary key, and {keyless[column.type]}",
+                declared=str(column.type),
+                way_out="give the transfer another key, or none (`key: []`), or bound the column at its source",
+            )
         if column.type in lossy:
             yield RuleFailure(
                 rule=Rule.LOSSY_TYPE,

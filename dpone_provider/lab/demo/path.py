@@ -30,6 +30,7 @@ from dpone_provider.lab.airflow_run import airflow_running
 from dpone_provider.lab.demo.stages import Stages
 from dpone_provider.lab.demo.workspace import Release, lay_out, release
 from dpone_provider.lab.enrolment import ENVIRONMENT, Enrolled, enrol_once
+from dpone_provider.lab.mssql.given import GivenServer
 from dpone_provider.lab.places import unusable
 
 Told = Callable[[str], None]
@@ -54,6 +55,8 @@ class Demo:
     root: Path
     dbt_python: Path | None
     told: Told
+    given: GivenServer | None = None
+    """A SQL Server that is warehouse and control authority in the place of the lab's PostgreSQL."""
 
     def run(self) -> RunReportV1:
         """Run every stage in order; the first that is not observed ends the run. The report is complete either way."""
@@ -86,8 +89,8 @@ class Demo:
 
     def _lab(self, stack: ExitStack) -> Enrolled:
         with self.stages.stage("lab") as seen:
-            state = stack.enter_context(lab.running(self.root / "lab", progress=self.told))
-            engines = {"PostgreSQL": state.postgres, "ClickHouse": state.clickhouse}
+            state = stack.enter_context(lab.running(self.root / "lab", given=self.given, progress=self.told))
+            engines = {"PostgreSQL": state.postgres, "SQL Server": state.mssql, "ClickHouse": state.clickhouse}
             versions = {name: one.version for name, one in engines.items() if one is not None}
             seen.observed = ", ".join(f"{name} {version}" for name, version in versions.items())
             seen.evidence = dict(versions)
@@ -105,7 +108,7 @@ class Demo:
     def _releases(self, work: Path, enrolled: Enrolled, children: ChildRunner) -> list[tuple[Release, int]]:
         """Release both workspaces; each with the milliseconds that it took."""
         done: list[tuple[Release, int]] = []
-        for workspace in lay_out(work / "workspaces", enrolled.environment_file):
+        for workspace in lay_out(work / "workspaces", enrolled.environment_file, enrolled.warehouse):
             began = self.stages.clock.monotonic()
             made = release(workspace, work / "deployments" / workspace.name, self.dbt_python, children)
             done.append((made, int((self.stages.clock.monotonic() - began) * 1000)))
@@ -292,12 +295,12 @@ class AskedThroughApi:
         return same_try and found is not None and found.state in ("queued", "running", "deferred", "restarting")
 
 
-def run_demo(root: Path, dbt_python: Path | None, told: Told) -> RunReportV1:
+def run_demo(root: Path, dbt_python: Path | None, told: Told, given: GivenServer | None = None) -> RunReportV1:
     """Run the demo with its files under ``root`` and return what was observed."""
     from dpone_provider.adapters.system.clock import SystemClock
 
     stages = Stages(SystemClock(), told, ENVIRONMENT)
-    return Demo(stages, root, dbt_python, told).run()
+    return Demo(stages, root, dbt_python, told, given).run()
 
 
 def _unobserved(subject: str, found: str, allowed: str) -> Failed:

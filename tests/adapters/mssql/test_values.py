@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal as Number
 from pathlib import Path
@@ -16,11 +17,12 @@ from dpone_provider.adapters.mssql.definitions import EngineColumn
 from dpone_provider.adapters.mssql.names import Fragment
 from dpone_provider.adapters.mssql.reader import select_rows
 from dpone_provider.adapters.mssql.staged_values import staged_batch, staged_schema, staged_type
+from dpone_provider.adapters.mssql.target import RULES
 from dpone_provider.adapters.mssql.types import keeps_values, logical_type, sql_type
 from dpone_provider.columnar.arrow_types import arrow_schema
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError
-from dpone_provider.domain.schema.tables import Column, Table
+from dpone_provider.domain.schema.tables import Absent, Column, Table
 from dpone_provider.domain.schema.types import parse_logical_type
 from tests.adapters.ledger.tsql import refusals
 
@@ -91,6 +93,16 @@ def test_what_would_not_come_back_is_refused(logical: str) -> None:
     table = Table(schema="s", name="t", columns=(column("c", logical),))
     with pytest.raises(DponeError, match="lossy_type"):
         ddl.staging_table(table, Relation("s", "staged"))
+
+
+@pytest.mark.parametrize("logical", ["string", "binary"])
+def test_a_key_of_any_length_is_refused_before_the_server_does(logical: str) -> None:
+    keyed = replace(column("word", logical), nullable=False)
+    table = Table(schema="s", name="t", columns=(keyed,), primary_key=("word",))
+    with pytest.raises(DponeError, match="key_column_type"):
+        RULES.actions(table, Absent(table.relation))
+    bounded = replace(table, columns=(replace(keyed, type=parse_logical_type(f"{logical}(400)")),))
+    assert RULES.actions(bounded, Absent(table.relation))
 
 
 @pytest.mark.parametrize(("engine_type", "logical"), READ.items())

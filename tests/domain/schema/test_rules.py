@@ -141,6 +141,21 @@ def test_types_that_the_engine_would_not_give_back() -> None:
     )
 
 
+def test_a_type_of_which_no_key_can_be_made_is_refused_in_the_key_and_nowhere_else() -> None:
+    word, text = (Column(name=name, type=String(), nullable=False) for name in ("word", "text"))
+    facts = EngineFacts(
+        engine="SQL Server",
+        max_name_length=128,
+        name_unit=NameUnit.UTF16_UNITS,
+        keyless_types=((String(), "no key is made of it"),),
+    )
+    declared = replace(DECLARED, columns=(word, text), primary_key=("word",))
+    (failure,) = failures(declared, None, difference(declared, Absent(declared.relation)), frozenset(), facts)
+    assert (failure.rule, failure.subject) == (Rule.KEY_COLUMN_TYPE, "column 'word'")
+    assert "no key is made of it" in failure.observed
+    assert "key: []" in failure.way_out
+
+
 def test_all_failures_come_at_once() -> None:
     declared = replace(
         DECLARED,
