@@ -29,8 +29,8 @@ LEFT JOIN sys.server_trigger_events AS e ON e.object_id = t.object_id;
 
 -- name: ddl_triggers
 -- What keeps code out of managed schemas.
-SELECT CASE WHEN COUNT(*) < 0 THEN N'' END
-FROM sys.triggers AS t LEFT JOIN sys.trigger_events AS e ON e.object_id = t.object_id WHERE t.parent_class = 0;
+SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM sys.trigger_event_types AS e WHERE e.type_name = N'CREATE_PROCEDURE')
+    THEN N'none that fires for CREATE PROCEDURE' END;
 
 -- name: signed_procedures
 -- A certificate carries the rights to make and end logins.

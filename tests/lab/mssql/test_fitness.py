@@ -28,6 +28,7 @@ def missing(name: str) -> Error:
 
 BABELFISH = {
     "logon_triggers": missing("server_triggers"),
+    "ddl_triggers": missing("trigger_event_types"),
     "signed_procedures": missing("crypt_properties"),
     "permissions": missing("server_permissions"),
     "sessions": missing("dm_tran_session_transactions"),
