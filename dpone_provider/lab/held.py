@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,13 @@ def held(job: Job, lock: LabLock) -> Iterator[Held]:
     """
     log = job.places.logs / "supervisor.log"
     signals = HeldBack()
-    try:
-        process = _start(job, lock.fileno(), log)
-    except BaseException:
-        signals.release()
-        raise
-    finally:
-        lock.release()
+    with ExitStack() as unless_started:
+        unless_started.callback(signals.release)
+        try:
+            process = _start(job, lock.fileno(), log)
+        finally:
+            lock.release()
+        unless_started.pop_all()
     assert process.stdin is not None
     assert process.stdout is not None
     try:
