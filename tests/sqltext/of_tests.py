@@ -17,7 +17,15 @@ _BEGINS: Final = re.compile(
     r"|REVERT|REVOKE|ROLLBACK|SELECT|SET|TRUNCATE|UPDATE|USE|WITH)\b[^a-z]"
 )
 _HOLE: Final = re.compile(r"\{[a-z_0-9]*\}")
-_AFTER: Final = {"KILL ": "53", "PASSWORD = ": "0x0200", "SID = ": "0x64", "< ": "1", "<= ": "1", "SET ": "READ_ONLY"}
+_AFTER: Final = {
+    "< ": "1",
+    "<= ": "1",
+    "KILL ": "53",
+    "LEVEL ": "SNAPSHOT",
+    "PASSWORD = ": "0x0200",
+    "SET ": "READ_ONLY",
+    "SID = ": "0x64",
+}
 """What stands for a value that a test puts there, by what is before it; for any other, a name."""
 
 

@@ -99,9 +99,13 @@ class Refresh:
         self.binding = binding
         return binding
 
+    def writer(self) -> MssqlStagingWriter:
+        """Return the worker's hand on the staging table."""
+        return MssqlStagingWriter(self.at, self.job, key=(self.declared.columns[0].name,))
+
     def staged(self, *batches: pa.RecordBatch) -> StagedContent:
         """Stage batches and read them back."""
-        writer = MssqlStagingWriter(self.at, self.job, key=("id",))
+        writer = self.writer()
         for one in batches:
             writer.write(one)
         content = writer.finish(deadline(60))

@@ -57,6 +57,8 @@ class Instance:
     administrator: MssqlServer
     values: Mapping[str, str]
     controller: Credential
+    reader: Credential
+    """May read what issued logins write, and nothing else."""
 
     @property
     def control(self) -> MssqlServer:
@@ -74,8 +76,13 @@ class Instance:
 
     def run(self, script: str) -> None:
         """Run one script, batch by batch, in a session of its own; the first error ends it."""
+        self.run_with(script)
+
+    def run_with(self, script: str, **other: str) -> None:
+        """Run one script with some other values."""
         text = (shipped_sql("mssql") / script).read_text(encoding="utf-8")
-        filled = fill_in(text, {name: self.values[name] for name in variables(text)}, where=script)
+        values = {**self.values, **other}
+        filled = fill_in(text, {name: values[name] for name in variables(text)}, where=script)
         with plain_session(self.administrator, f"dpone test: {script}", SCRIPT_SECONDS) as own:
             for batch in batches(filled):
                 own.as_written(batch.text)
@@ -91,7 +98,7 @@ def installed(server: MssqlServer, service_id: str | None = None) -> Iterator[In
         own.run(f"CREATE DATABASE [{names['target_database']}];")
         own.run(f"ALTER DATABASE [{names['target_database']}] SET ALLOW_SNAPSHOT_ISOLATION ON;")
         own.run(f"CREATE LOGIN [{names['controller_login']}] WITH PASSWORD = N'{made.controller.password.reveal()}';")
-        own.run(f"CREATE LOGIN [{names['reader_login']}] WITH PASSWORD = N'{token_hex(16)}aA1!';")
+        own.run(f"CREATE LOGIN [{names['reader_login']}] WITH PASSWORD = N'{made.reader.password.reveal()}';")
     try:
         for script in (*CONTROL, *TARGET):
             made.run(script)
@@ -112,7 +119,10 @@ def _instance(server: MssqlServer, service_id: str) -> Instance:
         "service_id": service_id,
         "target_database": f"dpone_test_target_{tag}",
     }
-    return Instance(server, values, Credential(values["controller_login"], Secret(token_hex(16) + "aA1!")))
+    controller, reader = (
+        Credential(values[name], Secret(token_hex(16) + "aA1!")) for name in ("controller_login", "reader_login")
+    )
+    return Instance(server, values, controller, reader)
 
 
 def _removed(made: Instance) -> None:
