@@ -46,6 +46,8 @@ T = TypeVar("T")
 ENVIRONMENT = "prod"
 ELSEWHERE = "test"
 SECONDS = 30.0
+SID_TAG = "64706f6e6501"
+"""The first six bytes of a SID of ours, in hex."""
 
 
 def uuid_of(name: str) -> str:
@@ -154,9 +156,9 @@ def binding_of(occurrence: Occurrence, work: Work = LOAD, *, run: str = "run 1",
 
 
 def principal_of(binding: AttemptBinding, service: Service = WAREHOUSE) -> Principal:
-    """Return the login of an attempt."""
+    """Return the login of an attempt; its SID is one that SQL Server could give."""
     name = principal_name(binding.attempt_id)
-    return Principal(service_id=service.service_id, name=name, sid=name)
+    return Principal(service_id=service.service_id, name=name, sid=SID_TAG + binding.attempt_id[:20])
 
 
 def publication_of(attempt: Attempt, verb: Verb = Verb.REPLACE, service: Service = WAREHOUSE) -> Publication:

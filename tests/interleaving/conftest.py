@@ -9,16 +9,25 @@ from pathlib import Path
 import pytest
 
 from dpone_provider import lab
-from tests.interleaving.stage import Stage, staged
+from tests.interleaving.postgres_ground import PostgresGround, postgres_ground
+from tests.interleaving.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
-def stage(postgres_lab: lab.LabState) -> Iterator[Stage]:
-    """Hold the database, both sides and every scene."""
-    with staged(postgres_lab) as stage:
-        yield stage
+def ground(postgres_lab: lab.LabState) -> Iterator[PostgresGround]:
+    """Hold the database and both sides."""
+    with postgres_ground(postgres_lab) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def stage(ground: PostgresGround) -> Stage:
+    """Hold every scene on it."""
+    made = Stage(ground)
+    made.build()
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import psycopg
+from typing import Protocol
 
 from tests.interleaving.actors import PATIENCE, At, Done, Hook, Report, Side
 from tests.interleaving.footprints import Blocking, Order
@@ -33,6 +31,13 @@ class Work(Protocol):
         ...
 
 
+class Monitor(Protocol):
+    """Asks the server who keeps whom waiting."""
+
+    def blocks(self, waiting: int, other: int) -> bool:
+        """Tell whether the session ``waiting`` waits for a lock that the session ``other`` holds, now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a run: what a side did. ``waits`` tells that it was blocked by the other one."""
@@ -55,7 +60,7 @@ class Run:
 class Stepper:
     """Steps one pair through one order."""
 
-    def __init__(self, first: Work, second: Work, monitor: psycopg.Connection[Any], blocking: Blocking) -> None:
+    def __init__(self, first: Work, second: Work, monitor: Monitor, blocking: Blocking) -> None:
         """Start both sides; ``monitor`` asks the server who blocks whom; ``blocking`` learns from it."""
         self._works = {"A": first, "B": second}
         self._sides = {"A": Side(first), "B": Side(second)}
@@ -133,8 +138,7 @@ class Stepper:
         return True
 
     def _is_blocked(self, name: str) -> bool:
-        found = self._monitor.execute("SELECT pg_blocking_pids(%s)", [self._works[name].pid()]).fetchone()
-        return found is not None and self._works[_other(name)].pid() in found[0]
+        return self._monitor.blocks(self._works[name].pid(), self._works[_other(name)].pid())
 
 
 def _other(name: str) -> str:

@@ -11,7 +11,6 @@ from dpone_provider.domain.outcomes import Failed, Unknown
 from tests.interleaving.actors import Broken
 from tests.interleaving.engine import Run, Stepper, Work
 from tests.interleaving.footprints import Blocking, Footprint, Order, class_of, next_order
-from tests.interleaving.invariants import violations
 from tests.interleaving.scenes import WRITER
 from tests.interleaving.scripts import ACTORS, FENCE, FENCED_COMMIT
 from tests.interleaving.stage import Final, Solo, Stage
@@ -32,8 +31,9 @@ class Judged:
     faults: tuple[str, ...]
 
 
-def scenes_of(stage: Stage, pair: Pair, scenes: tuple[str, ...]) -> list[str]:
-    """Return the scenes for a pair: where both change something, else where one does; most in conflict first."""
+def scenes_of(stage: Stage, pair: Pair, scenes: tuple[str, ...], with_both: int = SCENES_WITH_BOTH) -> list[str]:
+    """Return the scenes for a pair: ``with_both`` where both change something, else where one does; most in conflict
+    first."""
     both, one = [], []
     for scene in scenes:
         solos = [stage.solo(actor, scene) for actor in pair]
@@ -42,7 +42,7 @@ def scenes_of(stage: Stage, pair: Pair, scenes: tuple[str, ...]) -> list[str]:
         elif all(solos) and any(solo is not None and solo.effective for solo in solos):
             one.append(scene)
     if both:
-        chosen = sorted(both, key=lambda scene: -_conflicts(stage, pair, scene))[:SCENES_WITH_BOTH]
+        chosen = sorted(both, key=lambda scene: -_conflicts(stage, pair, scene))[:with_both]
     else:
         chosen = sorted(one, key=lambda scene: -_conflicts(stage, pair, scene))[:SCENES_WITH_ONE]
     enabled = ENABLED_IN.get(pair)
@@ -123,9 +123,9 @@ def _run(stage: Stage, pair: Pair, scene: str, order: Order, blocking: Blocking)
     assert one is not None
     assert other is not None
     stage.set(scene, one, other)
-    run = Stepper(one, other, stage.admin, blocking).through(order)
+    run = Stepper(one, other, stage.ground, blocking).through(order)
     final = stage.final()
-    faults = [*violations(stage.admin), *_broken(run), *_fence_came_late(pair, run, final), *_twins(pair, run)]
+    faults = [*stage.ground.violations(), *_broken(run), *_fence_came_late(pair, run, final), *_twins(pair, run)]
     return Judged(run, {"A": one, "B": other}, tuple(faults)), final
 
 

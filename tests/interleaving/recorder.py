@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from tests.conformance.ledger_world import ELSEWHERE, ENVIRONMENT
 from tests.interleaving.footprints import Event, Footprint, Things
-from tests.interleaving.snapshot import Row, Snapshot
+from tests.interleaving.ground import Row, Snapshot
 from tests.interleaving.works import Sent
 
 _TABLE = re.compile(rf"{SCHEMA}\.(\w+)")

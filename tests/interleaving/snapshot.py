@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from tests.conformance.installed_ledger import KEPT
+from tests.interleaving.ground import Row, Rows, Snapshot
 
 TABLES = tuple(table.name for table in METADATA.tables.values() if table.name not in KEPT)
-Row = tuple[str | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What was saved: its name, which is a schema on the server, and the rows of each table as text."""
-
-    name: str
-    rows: dict[str, frozenset[Row]]
 
 
 def save(admin: psycopg.Connection[Any], name: str) -> Snapshot:
@@ -45,7 +36,7 @@ def restore(admin: psycopg.Connection[Any], snapshot: Snapshot) -> None:
     admin.execute(f"SELECT {snapshot.name}.restore()")
 
 
-def rows(admin: psycopg.Connection[Any], unstable: frozenset[str] = frozenset()) -> dict[str, frozenset[Row]]:
+def rows(admin: psycopg.Connection[Any], unstable: frozenset[str] = frozenset()) -> Rows:
     """Return the rows of every table that has some, each value as text, without the log and ``unstable`` columns."""
     parts = []
     for table in METADATA.tables.values():

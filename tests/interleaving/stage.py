@@ -1,31 +1,21 @@
-"""Everything that a pair needs: a database with the ledger and the fence, both sides, the scenes, solo runs."""
+"""Everything that a pair needs: both sides, the scenes, solo runs; on the ground of one server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-import psycopg
-from psycopg import sql
-
-from dpone_provider import lab
-from dpone_provider.sql_files import shipped_sql
-from tests.conformance.installed_ledger import CONTROLLER, InstalledLedger, installed
-from tests.conformance.ledger_world import WAREHOUSE, Steps, principal_of
+from tests.conformance.ledger_world import Steps
 from tests.interleaving.engine import Work
 from tests.interleaving.footprints import Footprint
+from tests.interleaving.ground import Ground, Row, Snapshot
 from tests.interleaving.recorder import footprint_of
-from tests.interleaving.scenes import SCENES, WRITER, Cast
+from tests.interleaving.scenes import SCENES, Cast
 from tests.interleaving.scripts import ACTORS, FENCE, FENCED_COMMIT
-from tests.interleaving.snapshot import Row, Snapshot, restore, rows, save, tidy
-from tests.interleaving.works import FencedCommit, FenceWork, LedgerSide
+from tests.interleaving.works import FencedCommit, FenceWork
 
 TIDY_EVERY = 150
 OPEN_SCENE = "delivered"
 """Where a fenced transaction may be open: its login is READY and delivered."""
-LOGIN = principal_of(WRITER).name
 UNSTABLE = frozenset(
     ["ledger_sequence", "closed_sequence", "entered", "at", "requested_at", "admitted_at", "journaled_at", "entered_at"]
 )
@@ -45,11 +35,9 @@ class Solo:
 
 @dataclass(slots=True)
 class Stage:
-    """The database and both sides, for a whole session."""
+    """The ground and both sides, for a whole session."""
 
-    admin: psycopg.Connection[Any]
-    sides: dict[str, LedgerSide]
-    fences: dict[str, psycopg.Connection[Any]]
+    ground: Ground
     casts: dict[str, Cast] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     _solos: dict[tuple[str, str], Solo | None] = field(default_factory=dict)
@@ -57,24 +45,24 @@ class Stage:
 
     def build(self) -> None:
         """Reach every scene once, and keep it."""
-        empty = save(self.admin, "empty")
+        empty = self.ground.save("empty")
         for scene in SCENES.values():
-            restore(self.admin, empty)
-            self.casts[scene.name] = scene.build(Steps(self.sides["A"].ledger))
-            self.snapshots[scene.name] = save(self.admin, scene.name)
+            self.ground.restore(empty)
+            self.casts[scene.name] = scene.build(Steps(self.ground.sides["A"].ledger))
+            self.snapshots[scene.name] = self.ground.save(scene.name)
 
     def set(self, scene: str, *works: Work) -> None:
         """Set the scene; where one of ``works`` is a fenced transaction that is past its fence, close its gate then."""
         self._restores += 1
         if self._restores % TIDY_EVERY == 0:
-            tidy(self.admin)
-        restore(self.admin, self.snapshots[scene])
+            self.ground.tidy()
+        self.ground.restore(self.snapshots[scene])
         begun = [work for work in works if isinstance(work, FencedCommit)]
         for work in begun:
             work.prelude()
         gate = self.casts[scene].gate
         if begun and gate is not None:
-            steps = Steps(self.sides["A"].ledger)
+            steps = Steps(self.ground.sides["A"].ledger)
             steps.closed(steps.closing(gate))
 
     def work(self, actor: str, scene: str, side: str) -> Work | None:
@@ -83,9 +71,9 @@ class Stage:
         if actor in (FENCE, FENCED_COMMIT):
             if cast.writer is None or (actor == FENCED_COMMIT and scene != OPEN_SCENE):
                 return None
-            return (FenceWork if actor == FENCE else FencedCommit)(self.fences[side], LOGIN, cast.writer)
+            return (FenceWork if actor == FENCE else FencedCommit)(self.ground.fences[side], cast.writer)
         script = ACTORS[actor].make(cast)
-        return None if script is None else self.sides[side].work(actor, script)
+        return None if script is None else self.ground.sides[side].work(actor, script)
 
     def solo(self, actor: str, scene: str) -> Solo | None:
         """Return what the actor does alone, run once."""
@@ -96,7 +84,7 @@ class Stage:
 
     def final(self) -> Final:
         """Return every row that is there now, without what differs from run to run anyway."""
-        return rows(self.admin, UNSTABLE)
+        return self.ground.rows(UNSTABLE)
 
     def _run_alone(self, actor: str, scene: str) -> Solo | None:
         work = self.work(actor, scene, "A")
@@ -109,40 +97,3 @@ class Stage:
         if isinstance(work, FenceWork):
             return Solo(work.footprint(), final != before, outcome, final)
         return Solo(footprint_of(work.sent(), self.snapshots[scene]), final != before, outcome, final)
-
-
-@contextmanager
-def staged(state: lab.LabState) -> Iterator[Stage]:
-    """Set the stage: install, connect, reach every scene."""
-    with installed(state) as ledger, ExitStack() as stack:
-        _install_fence(ledger)
-        sides = {name: LedgerSide(ledger) for name in ("A", "B")}
-        for side in sides.values():
-            stack.callback(side.close)
-        fences = {name: stack.enter_context(ledger.admin()) for name in ("A", "B")}
-        stage = Stage(stack.enter_context(ledger.admin()), sides, fences)
-        stage.build()
-        yield stage
-
-
-def _install_fence(ledger: InstalledLedger) -> None:
-    """Install the gate with its fence, the issued login (which is never logged in as), and a target table.
-
-    Commits are not waited to reach the disk, and deadlocks are found at once: neither changes who waits for whom.
-    """
-    name = ledger.database.name
-    variables = {
-        "control_schema": "dpone_control",
-        "controller_role": CONTROLLER,
-        "service_id": WAREHOUSE.service_id,
-    }
-    lab.run_admin_script(ledger.database.lab, name, shipped_sql("postgres") / "020_gate.sql", variables)
-    with ledger.admin() as admin:
-        login = sql.Identifier(LOGIN)
-        if not admin.execute("SELECT FROM pg_roles WHERE rolname = %s", [LOGIN]).fetchall():
-            admin.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(login))
-        admin.execute(sql.SQL("GRANT EXECUTE ON FUNCTION dpone_gate.require_current(text) TO {}").format(login))
-        admin.execute("CREATE TABLE public.target (attempt_id text)")
-        admin.execute("GRANT INSERT ON public.target TO PUBLIC")
-        for setting in ("synchronous_commit = off", "deadlock_timeout = '20ms'", "jit = off"):
-            admin.execute(f"ALTER DATABASE {name} SET {setting}")

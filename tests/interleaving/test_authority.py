@@ -49,39 +49,43 @@ def _scene_of(stage: Stage, actor: str) -> str:
     return next(scene for scene in SCENES if stage.work(actor, scene, "A") is not None)
 
 
-def _run(stage: Stage, actor: str, exclusive: str, order: tuple[bool, ...]) -> Run:
+def run_beside(stage: Stage, actor: str, exclusive: str, order: tuple[bool, ...]) -> Run:
+    """Run an actor as A beside it as B, in a scene in which the actor has something to act on."""
     scene = _scene_of(stage, actor)
     first = stage.work(actor, scene, "A")
     assert first is not None
     stage.set(scene, first)
-    second = stage.sides["B"].work(exclusive, EXCLUSIVE[exclusive])
-    return Stepper(first, second, stage.admin, Blocking()).through(order)
+    second = stage.ground.sides["B"].work(exclusive, EXCLUSIVE[exclusive])
+    return Stepper(first, second, stage.ground, Blocking()).through(order)
 
 
-def _waits(run: Run) -> list[tuple[str, str]]:
+def waits(run: Run) -> list[tuple[str, str]]:
+    """Return who waited, and before what."""
     return [(line.side, line.text) for line in run.lines if line.waits]
+
+
+def goes_on_after(run: Run, side: str) -> bool:
+    """Tell whether whoever waited went on only after ``side`` had done everything."""
+    last = max(number for number, line in enumerate(run.lines) if line.side == side)
+    return next(number for number, line in enumerate(run.lines) if line.text == "goes on") > last
 
 
 @pytest.mark.parametrize("exclusive", EXCLUSIVE)
 @pytest.mark.parametrize("actor", ACTORS)
 def test_it_waits_for_whoever_is_inside(stage: Stage, actor: str, exclusive: str) -> None:
     """The other has sent its first statement: the lock is not given before it has ended."""
-    run = _run(stage, actor, exclusive, (True, False, False))
-    assert _waits(run) == [("B", LOCKS)], run.lines
+    run = run_beside(stage, actor, exclusive, (True, False, False))
+    assert waits(run) == [("B", LOCKS)], run.lines
     assert run.deadlocks == 0
-    last = max(number for number, line in enumerate(run.lines) if line.side == "A")
-    goes_on = next(number for number, line in enumerate(run.lines) if line.text == "goes on")
-    assert goes_on > last
+    assert goes_on_after(run, "A")
 
 
 @pytest.mark.parametrize("exclusive", EXCLUSIVE)
 @pytest.mark.parametrize("actor", ACTORS)
 def test_nobody_comes_in_while_it_is_inside(stage: Stage, actor: str, exclusive: str) -> None:
     """It has its lock: the other waits at its very first statement, and then finds what was committed."""
-    run = _run(stage, actor, exclusive, (False, False, False, True))
-    ((side, statement),) = _waits(run)
+    run = run_beside(stage, actor, exclusive, (False, False, False, True))
+    ((side, statement),) = waits(run)
     assert (side, statement) == ("A", "open transaction"), run.lines
     assert run.deadlocks == 0
-    last = max(number for number, line in enumerate(run.lines) if line.side == "B")
-    goes_on = next(number for number, line in enumerate(run.lines) if line.text == "goes on")
-    assert goes_on > last
+    assert goes_on_after(run, "B")

@@ -12,6 +12,7 @@ from dpone_provider import lab
 from tests.interleaving.actors import Broken, Hook
 from tests.interleaving.engine import Line, Run, Stepper
 from tests.interleaving.footprints import Blocking
+from tests.interleaving.postgres_ground import PostgresMonitor
 from tests.interleaving.works import Sent
 
 pytestmark = pytest.mark.lab
@@ -66,7 +67,7 @@ class Counters:
     def run(self, order: tuple[bool, ...], read: str, names: tuple[str, str] = ("x", "x")) -> Run:
         """Let both sides add to the counters that ``names`` spells, in this order of steps."""
         first, second = (Adding(side, list(spelled), read) for side, spelled in zip(self.sides, names, strict=True))
-        return Stepper(first, second, self.monitor, Blocking()).through(order)
+        return Stepper(first, second, PostgresMonitor(self.monitor), Blocking()).through(order)
 
     def values(self) -> dict[str, int]:
         """Return the counters."""

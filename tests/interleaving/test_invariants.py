@@ -7,6 +7,7 @@ import pytest
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from tests.conformance.ledger_world import DELAYS, FLIGHTS, slot_of
 from tests.interleaving.invariants import STATEMENTS, violations
+from tests.interleaving.postgres_ground import PostgresGround
 from tests.interleaving.scenes import FIRST, READER, SCENES, SECOND, WRITER
 from tests.interleaving.stage import Stage
 
@@ -113,22 +114,22 @@ BREACHES: list[tuple[str, str, str]] = [
 def test_every_scene_keeps_them_all(stage: Stage, scene: str) -> None:
     """Before anything is run in it."""
     stage.set(scene)
-    assert violations(stage.admin) == []
+    assert stage.ground.violations() == []
 
 
 @pytest.mark.parametrize(
     ("invariant", "scene", "breach"), BREACHES, ids=[f"{name} {number}" for number, (name, _, _) in enumerate(BREACHES)]
 )
-def test_a_breach_is_seen(stage: Stage, invariant: str, scene: str, breach: str) -> None:
+def test_a_breach_is_seen(stage: Stage, ground: PostgresGround, invariant: str, scene: str, breach: str) -> None:
     """By the invariant's own statement, whatever else it breaks."""
     stage.set(scene)
-    stage.admin.execute("BEGIN")
+    ground.admin.execute("BEGIN")
     try:
-        stage.admin.execute("SET LOCAL session_replication_role = replica")
-        stage.admin.execute(breach.encode())
-        found = violations(stage.admin)
+        ground.admin.execute("SET LOCAL session_replication_role = replica")
+        ground.admin.execute(breach.encode())
+        found = violations(ground.admin)
     finally:
-        stage.admin.execute("ROLLBACK")
+        ground.admin.execute("ROLLBACK")
     assert [text for text in found if text.startswith(invariant)], found
 
 

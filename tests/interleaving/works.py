@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-import psycopg
-from psycopg import pq, sql
 from sqlalchemy import event
 
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
+from dpone_provider.adapters.ledger.sql_ledger import SqlLedger
 from dpone_provider.application.ledger.calls import call
 from dpone_provider.application.ports.ledger import LedgerTransaction
 from dpone_provider.domain.attempt import Attempt
-from tests.conformance.installed_ledger import InstalledLedger
 from tests.conformance.ledger_world import deadline
 from tests.interleaving.actors import Hook
 from tests.interleaving.footprints import NOTHING, Event, Footprint, Things
@@ -38,9 +36,10 @@ def _go_on(statement: str) -> None:
 class LedgerSide:
     """One side's ledger: its connection is kept from run to run. It notes what the connection sends."""
 
-    def __init__(self, installed: InstalledLedger) -> None:
-        """Connect to nothing yet."""
-        self.ledger: PostgresLedger = installed.ledger(self._before)
+    def __init__(self, ledger: Callable[[Hook], SqlLedger], session_of: Callable[[Any], int]) -> None:
+        """Connect to nothing yet: ``ledger`` makes it with a hook, ``session_of`` tells the number of a connection."""
+        self.ledger = ledger(self._before)
+        self._session_of = session_of
         self.sent: list[Sent] = []
         self._hook: Hook = _go_on
         self._pid = 0
@@ -74,12 +73,12 @@ class LedgerSide:
         self.sent.append(Sent(name))
 
     def _on_checkout(self, connection: Any, record: object, proxy: object) -> None:
-        self._pid = connection.info.backend_pid
+        self._pid = self._session_of(connection)
 
     def _on_execute(self, *sent: Any) -> None:
         _, _, text, parameters, _, _ = sent
         # Time-outs are renewed when time has passed, which says nothing about the transaction.
-        if "set_config" not in text:
+        if not _RENEWS.search(text):
             self.sent[-1].texts.append(text)
             self.sent[-1].values.extend(_values(parameters))
 
@@ -106,22 +105,30 @@ class LedgerWork:
         return self.side.sent
 
 
+class FenceHand(Protocol):
+    """A connection of an administrator's that takes on the issued login, and is that login while it works."""
+
+    def session(self) -> int:
+        """Return its number on the server."""
+
+    def become(self) -> None:
+        """Take the login on, if it has not."""
+
+    def send(self, step: str, attempt_id: str) -> str | None:
+        """Send what a step of ``FenceWork`` is; return the server's refusal, after which nothing is left of it."""
+
+    def stop(self) -> None:
+        """Be the administrator again, where no transaction is open."""
+
+
 class FenceWork:
     """A worker's target transaction: the fence, a change, the fence again, commit."""
 
     STEPS = ("begin", "fence", "change the target", "fence again", "commit")
-    _STATEMENTS: Mapping[str, bytes] = {
-        "begin": b"BEGIN",
-        "fence": b"SELECT dpone_gate.require_current(%(attempt)s)",
-        "change the target": b"INSERT INTO public.target VALUES (%(attempt)s)",
-        "fence again": b"SELECT dpone_gate.require_current(%(attempt)s)",
-        "commit": b"COMMIT",
-    }
 
-    def __init__(self, connection: psycopg.Connection[Any], login: str, attempt: Attempt) -> None:
-        """Work on a superuser's connection that takes on the issued login as its session's user."""
-        self._connection = connection
-        self._login = login
+    def __init__(self, hand: FenceHand, attempt: Attempt) -> None:
+        """Work for ``attempt`` through ``hand``."""
+        self._hand = hand
         self._attempt = attempt
         self._sent: list[Sent] = []
 
@@ -130,8 +137,8 @@ class FenceWork:
         return self._do(self.STEPS, hook)
 
     def pid(self) -> int:
-        """Return its server process."""
-        return self._connection.info.backend_pid
+        """Return its session's number."""
+        return self._hand.session()
 
     def sent(self) -> Sequence[Sent]:
         """Return what it sent, stop by stop."""
@@ -152,19 +159,16 @@ class FenceWork:
 
     def _do(self, steps: Sequence[str], hook: Hook) -> str:
         self._sent = []
-        self._connection.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(self._login)))
+        self._hand.become()
         try:
             for name in steps:
                 hook(name)
                 self._sent.append(Sent(name, values=[self._attempt.attempt_id]))
-                parameters = {"attempt": self._attempt.attempt_id} if b"%" in self._STATEMENTS[name] else None
-                self._connection.execute(self._STATEMENTS[name], parameters)
-        except psycopg.Error as error:
-            self._connection.execute("ROLLBACK")
-            return str(error.diag.message_primary)
+                refused = self._hand.send(name, self._attempt.attempt_id)
+                if refused is not None:
+                    return refused
         finally:
-            if self._connection.info.transaction_status == pq.TransactionStatus.IDLE:
-                self._connection.execute("RESET SESSION AUTHORIZATION")
+            self._hand.stop()
         return "committed"
 
 
@@ -181,10 +185,15 @@ class FencedCommit(FenceWork):
         return self._do(self.STEPS[-1:], hook)
 
 
+_RENEWS = re.compile(r"set_config|^(?!.*BEGIN TRANSACTION).*SET LOCK_TIMEOUT", re.DOTALL)
 _NONE: tuple[Things, Things] = (NOTHING, NOTHING)
 
 
 def _values(parameters: Any) -> list[str]:
     if isinstance(parameters, Mapping):
-        return [str(value) for value in parameters.values() if value is not None]
-    return [value for one in parameters or () for value in _values(one)]
+        return [value for one in parameters.values() for value in _values(one)]
+    if isinstance(parameters, list | tuple):
+        return [value for one in parameters for value in _values(one)]
+    if isinstance(parameters, bytes):
+        return [parameters.hex()]
+    return [] if parameters is None else [str(parameters)]

@@ -36,7 +36,6 @@ def files() -> list[Path]:
             *TESTS.glob("adapters/mssql/test_given_*.py"),
             *TESTS.glob("adapters/mssql/given_*.py"),
             *TESTS.glob("adapters/ledger/given_*.py"),
-            *TESTS.glob("interleaving/mssql_*.py"),
             *TESTS.glob("acceptance/mssql_*.py"),
             *TESTS.glob("acceptance/test_given_*.py"),
             TESTS / "adapters/mssql/installed.py",
