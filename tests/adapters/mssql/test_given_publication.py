@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from secrets import token_hex
+from dataclasses import dataclass
 
-import pyarrow as pa
 import pytest
 
 from dpone_provider.adapters.mssql import session as sessions
 from dpone_provider.adapters.mssql.errors import Meaning, ServerError
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier
 from dpone_provider.adapters.mssql.parameters import Parameters
-from dpone_provider.adapters.mssql.reader import MssqlReader
 from dpone_provider.adapters.mssql.session import KeptSession, MssqlServer, Session
 from dpone_provider.adapters.mssql.writer import STATEMENTS as PUBLICATION
 from dpone_provider.adapters.mssql.writer import MssqlFencedPublisher, Way
 from dpone_provider.application.ledger import sealing
-from dpone_provider.application.ports.tables import NotPublished, Published, StagedContent
-from dpone_provider.columnar.content_digest import ContentHasher
+from dpone_provider.application.ports.tables import NotPublished, Published
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.connection import Endpoint
 from dpone_provider.domain.gate import GateState
 from dpone_provider.domain.outcomes import Failed, Unknown, type_of_failure
-from dpone_provider.domain.schema.tables import Index, Table
-from tests.adapters.mssql.capabilities import Capability
-from tests.adapters.mssql.given_refresh import Refresh, batch, column, table
-from tests.adapters.mssql.given_server import require
+from dpone_provider.domain.schema.tables import Index
+from tests.adapters.mssql.given_refresh import Refresh, batch, table
 from tests.adapters.mssql.given_world import STATEMENTS, GivenWorld, deadline
 from tests.adapters.mssql.installed import SCHEMA
 from tests.adapters.mssql.relay import Relay, relay_to
-from tests.adapters.mssql.test_given_server import FINE, VALUES, WIDE, batch_of
 from tests.conformance.ledger_world import verdict_of
 
 pytestmark = pytest.mark.mssql
@@ -372,40 +365,3 @@ def test_a_receipt_is_never_changed_deleted_or_truncated(world: GivenWorld) -> N
             with pytest.raises(ServerError) as raised:
                 own.run(statement)
             assert raised.value.number == said
-
-
-# ─── values ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def of_every_type() -> tuple[Table, pa.RecordBatch]:
-    """Return a table with a column of each type, and its extremes, with NULL between them."""
-    require(Capability.TICKS, Capability.UTF16)
-    logicals = [*VALUES, *FINE]
-    columns = [column(f"c{at}", text, nullable=True) for at, text in enumerate(logicals)]
-    target = Table(schema=SCHEMA, name=f"t_{token_hex(6)}", columns=tuple(columns))
-    return target, batch_of(target, 4)
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_every_type_is_published_and_read_as_it_was(world: GivenWorld, size: int) -> None:
-    """Exact both ways: through staging, the target's own types, and a reader's snapshot."""
-    require(Capability.SNAPSHOTS)
-    target, values = of_every_type()
-    refresh = Refresh.of(world, target)
-    refresh.bound()
-    writer = refresh.writer()
-    hasher = ContentHasher(target.columns)
-    for _ in range(size):
-        writer.write(values)
-        hasher.update(values)
-    staged = writer.finish(deadline(60))
-    assert isinstance(staged, StagedContent), staged
-    assert staged.content_digest == str(hasher.digest)
-    assert refresh.published(staged) is None
-    reader = MssqlReader(MssqlServer(world.instance.target.endpoint, world.instance.reader), seconds=60)
-    read = ContentHasher(target.columns)
-    with reader.snapshot(target.relation, target.columns, (), replace(WIDE, batch_rows=2)) as snapshot:
-        for one in snapshot.batches():
-            read.update(one)
-    assert str(read.digest) == staged.content_digest
-    assert isinstance(refresh.ended(), Published)
