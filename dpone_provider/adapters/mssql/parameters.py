@@ -11,6 +11,9 @@ from typing import Final, assert_never
 
 Value = str | int | bytes | None
 Parameters = Mapping[str, Value]
+SHORT_UNITS: Final = 4000
+"""The longest text, in UTF-16 units, that is no large object: those are compared without an index, and a function that
+takes a name need not take one."""
 HEAD: Final = "SET NOCOUNT, XACT_ABORT ON;"
 """Of every batch: row counts are no results, and an error ends the transaction."""
 
@@ -30,7 +33,13 @@ def _type(value: Value) -> str:
             return "bigint"
         case bytes():
             return f"varbinary({max(1, len(value))})"
-        case str() | None:
+        case str() if _units(value) > SHORT_UNITS:
             return "nvarchar(max)"
+        case str() | None:
+            return f"nvarchar({SHORT_UNITS})"
         case _:
             assert_never(value)
+
+
+def _units(value: str) -> int:
+    return len(value.encode("utf-16-le", "surrogatepass")) // 2

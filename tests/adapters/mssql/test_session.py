@@ -35,11 +35,11 @@ def test_rows_and_values_go_through_whole() -> None:
     with serving(always(Rows(("a", "b", "c", "d"), [cells, (None, "", b"", None)]))) as server:
         with server_at(server.port).session("dpone test", 5) as own:
             long = "x" * 5000
-            rows = own.rows("ask", {"text": long, "number": 2**40, "data": b"\xff\x00"})
+            rows = own.rows("ask", {"text": long, "name": "n", "number": 2**40, "data": b"\xff\x00"})
         assert rows == [cells, (None, "", b"", None)]
         text, values = server.batches[-1]
-        assert text.startswith(f"{HEAD}\nDECLARE @text nvarchar(max) = @P1;")
-        assert values == (long, 2**40, b"\xff\x00")
+        assert text.startswith(f"{HEAD}\nDECLARE @text nvarchar(max) = @P1; DECLARE @name nvarchar(4000) = @P2;")
+        assert values == (long, "n", 2**40, b"\xff\x00")
         assert server.programs == ["dpone test"]
         assert server.passwords == [PASSWORD]
 
