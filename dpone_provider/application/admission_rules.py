@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpone_provider.application.jobs import cell_of
@@ -64,12 +64,17 @@ def require_enrolled_as_pinned(
                 next_command=READMIT,
             )
         )
-    if enrolment.other_writers:
+    require_no_other_writers(where, enrolment.other_writers)
+
+
+def require_no_other_writers(where: str, writers: Sequence[str]) -> None:
+    """Refuse a database that somebody else could write, naming everybody who could, and why."""
+    if writers:
         unwind(
             refuse(
                 "other_writers",
                 where,
-                found="; ".join(enrolment.other_writers),
+                found="; ".join(writers),
                 allowed="no principal but the issued logins and the trusted administrators",
                 next_command="revoke these rights, or choose another database; then run the same command again",
             )

@@ -1,4 +1,4 @@
-"""What an administrator does with a database beside running scripts: enrol it on ClickHouse, and pin what is there.
+"""What an administrator does with a database beside running scripts: enrol it on ClickHouse, verify it, pin it.
 
 The pins are what an environment file says of a connection; they are read from the server, never made up.
 """
@@ -6,10 +6,12 @@ The pins are what an environment file says of a connection; they are read from t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.application.admission_rules import require_no_other_writers
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import Authority
@@ -75,6 +77,47 @@ def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
     return entry
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """An enrolment that an administrator's scripts made, and everybody who could write there: who, what, why, how it
+    counts."""
+
+    managed_schemas: tuple[str, ...]
+    could_write: tuple[Mapping[str, str], ...]
+
+
+def verify_mssql(login: Login, authority: Authority, control_database: str) -> Verified:
+    """Look whether the login's database of SQL Server is enrolled with ``authority`` and fit to be written.
+
+    Raises:
+        DponeError: Refused with the reason that admission would give, Unknown when the server cannot be read.
+    """
+    from dpone_provider.adapters.mssql.catalog import MssqlCatalog
+    from dpone_provider.adapters.mssql.session import MssqlServer
+
+    catalog = MssqlCatalog(MssqlServer(login.endpoint, login.credential), control_database)
+    enrolment = settled(catalog.enrolment())
+    if enrolment.authority_id != authority.authority_id:
+        unwind(
+            refuse(
+                "target_obeys_another_authority",
+                str(login.endpoint),
+                found=f"authority {enrolment.authority_id}",
+                allowed=f"authority {authority.authority_id}",
+                next_command="give the reference of the authority that this database was enrolled with",
+            )
+        )
+    writers = settled(catalog.could_write())
+    require_no_other_writers(str(login.endpoint), [str(one) for one in writers if not one.trusted])
+    return Verified(
+        managed_schemas=enrolment.managed_schemas,
+        could_write=tuple(
+            {"principal": one.principal, "kind": one.kind, "why": one.why, "counts": "trusted administrator"}
+            for one in writers
+        ),
+    )
+
+
 def require_clickhouse(login: Login) -> None:
     """Refuse a database that is enrolled in another way.
 
@@ -87,7 +130,7 @@ def require_clickhouse(login: Login) -> None:
                 "enrolled_by_scripts",
                 str(login.endpoint),
                 found=f"a database of kind {login.endpoint.kind}",
-                allowed="a ClickHouse database; an SQL database is enrolled by its administrator, with scripts",
+                allowed="a ClickHouse database, or one of SQL Server that scripts have enrolled, to be verified",
                 next_command="dpone control render 040_enrol_target.sql",
             )
         )

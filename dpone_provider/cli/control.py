@@ -51,6 +51,11 @@ def _connection_options(command: Command) -> Command:
     return command
 
 
+_control_database = click.option(
+    "--control-database", default="dpone_control", show_default=True, help="The control database, as filled into 010."
+)
+
+
 @control.command()
 @click.argument("script")
 @click.option(
@@ -100,16 +105,46 @@ def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
     required=True,
     help="Where the control authority is: env:NAME, file:/PATH or airflow:CONN_ID.",
 )
+@_control_database
 @format_option
-def enroll(credential: str, tls: str, control_schema: str, authority: str, output_format: str) -> None:
-    """Enrol a ClickHouse database with an authority: check that it is fit, and leave the authority's marker.
+def enroll(
+    credential: str, tls: str, control_schema: str, control_database: str, authority: str, output_format: str
+) -> None:
+    """Enrol a ClickHouse database with an authority, or verify what scripts enrolled on SQL Server.
 
-    The credential is the controller's. Once more changes nothing. PostgreSQL is enrolled by scripts: see render.
+    On ClickHouse: check that it is fit, and leave the authority's marker. On SQL Server: check all that admission will,
+    and list everybody who could write the database, with why it counts. The credential is the controller's. Once more
+    changes nothing. PostgreSQL is enrolled by scripts: see render.
     """
     from dpone_provider.assembly import enrolling
+    from dpone_provider.domain.identity import EngineKind
 
     output = Output(output_format)
     login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
+    if login.endpoint.kind is EngineKind.MSSQL:
+        found = output.run(lambda: enrolling.authority_of(authority, control_schema))
+        verified = output.run(lambda: enrolling.verify_mssql(login, found, control_database))
+        output.result(
+            {
+                "database": str(login.endpoint),
+                "authority_id": found.authority_id,
+                "managed_schemas": list(verified.managed_schemas),
+                "could_write": list(verified.could_write),
+            },
+            "\n".join(
+                (
+                    f"{login.endpoint} is enrolled with authority {found.authority_id}",
+                    f"managed schemas: {', '.join(verified.managed_schemas) or 'none yet'}",
+                    "could write, beside the logins that are issued:",
+                    *(
+                        f"  {one['kind']} {one['principal']}: {one['why']} ({one['counts']})"
+                        for one in verified.could_write
+                    ),
+                    f"next: dpone control pin --credential {credential}",
+                )
+            ),
+        )
+        return
     output.run(lambda: enrolling.require_clickhouse(login))
     found = output.run(lambda: enrolling.authority_of(authority, control_schema))
     output.run(lambda: enrolling.enrol_clickhouse(login, found))
@@ -132,11 +167,6 @@ def pin(credential: str, tls: str, control_schema: str, output_format: str) -> N
     output = Output(output_format)
     entry = output.run(lambda: enrolling.pins(enrolling.login_of(credential, TlsMode(tls)), control_schema))
     output.result({"connection": entry}, yaml.safe_dump(entry, sort_keys=False, allow_unicode=True).rstrip())
-
-
-_control_database = click.option(
-    "--control-database", default="dpone_control", show_default=True, help="The control database, as filled into 010."
-)
 
 
 def _instance_options(command: Command) -> Command:

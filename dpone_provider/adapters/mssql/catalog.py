@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import enrolment, observation
-from dpone_provider.adapters.mssql.enrolment import STATEMENTS
+from dpone_provider.adapters.mssql.enrolment import STATEMENTS, CouldWrite
 from dpone_provider.adapters.mssql.errors import ERRORS
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import Session
@@ -42,6 +42,10 @@ class MssqlCatalog:
     def enrolment(self) -> Enrolment | Refused | Unknown:
         """Read marker, features, gate, rights and other writers."""
         return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_database, self.reader))
+
+    def could_write(self) -> tuple[CouldWrite, ...] | Unknown:
+        """List everybody who could write the database, and why, the trusted administrators too."""
+        return self._ask("writers", enrolment.could_write)
 
     def observe(
         self, candidates: Sequence[Relation], registered: Sequence[Relation], deadline: Deadline

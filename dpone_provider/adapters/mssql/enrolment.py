@@ -49,6 +49,28 @@ class Marker:
     facts: Facts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouldWrite:
+    """Somebody who could write a managed schema, and why. ``trusted``: an administrator, whom nothing here can bind."""
+
+    principal: str
+    kind: str
+    why: str
+    trusted: bool
+
+    def __str__(self) -> str:
+        """Return words for a message."""
+        return f"{self.kind} {self.principal}: {self.why}"
+
+
+def could_write(session: Session) -> tuple[CouldWrite, ...]:
+    """List everybody who could write the database, those first whom admission refuses."""
+    return tuple(
+        CouldWrite(principal=principal, kind=kind, why=why, trusted=counts != "writer")
+        for principal, kind, why, counts in session.rows(STATEMENTS["writers"])
+    )
+
+
 def identity(session: Session) -> Identity:
     """Read who the instance and the database are.
 

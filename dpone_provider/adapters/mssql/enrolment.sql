@@ -148,6 +148,11 @@ UNION
 SELECT N'login ' + @reader + N': the controller''s own (the binding reads with it)' WHERE @reader = ORIGINAL_LOGIN()
 ORDER BY 1;
 
+-- name: writers
+-- Everybody who could write a managed schema, the trusted administrators too: who, what that is, why, and how it counts.
+SELECT DISTINCT principal, LOWER(REPLACE(kind, N'_', N' ')) AS kind, why, CONVERT(nvarchar(20), counts) AS counts
+FROM dpone_receipt.writers ORDER BY counts DESC, principal, why;
+
 -- name: managed_schemas
 -- The schemas that issued logins may write, with their writer roles, if both are still the ones that were enrolled.
 SELECT m.schema_name, m.writer_role,

@@ -94,6 +94,8 @@ class FakeInstance:
     features: list[tuple[str, str, str]] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
     other_writers: list[str] = field(default_factory=list)
+    could_write: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Principal, kind, why and how it counts."""
     administrators: list[str] = field(default_factory=list)
     effects: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     blocked: list[str] | None = None
@@ -174,6 +176,7 @@ class FakeInstance:
             (enrolment, "authority_service"): lambda given, number: [_rows([(GUIDS["service"],)])],
             (enrolment, "shortcomings"): lambda given, number: [_texts(self.lacks)],
             (enrolment, "other_writers"): lambda given, number: [_texts(self._writers(given["reader"]))],
+            (enrolment, "writers"): lambda given, number: [_rows(self.could_write, width=4)],
             (enrolment, "managed_schemas"): lambda given, number: [_rows([(MANAGED, f"dpone_writer_{MANAGED}", 1)])],
             (enrolment, "raise_mark"): self._raise_mark,
             (enrolment, "attempts_with_receipt"): lambda given, number: [_texts(self.receipts)],

@@ -1,0 +1,80 @@
+"""Verifying what scripts enrolled on SQL Server, over the real driver, on an instance of the tests' own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.assembly import enrolling
+from dpone_provider.assembly.worker_job import Login
+from dpone_provider.cli.control import control
+from dpone_provider.domain.identity import Family
+from dpone_provider.domain.outcomes import DponeError
+from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance
+from tests.adapters.mssql.odbc import needs_odbc, server_at
+
+pytestmark = needs_odbc
+OURS = Authority(authority_id=GUIDS["authority"], incarnation="incarnation", family=Family.NONPRODUCTION)
+ADMINISTRATOR = ("CORP\\dba", "windows group", "member of sysadmin", "administrator")
+WRITER = ("etl", "sql user", "member of db_datawriter", "writer")
+
+
+@pytest.fixture
+def instance() -> Iterator[FakeInstance]:
+    """Give an enrolled database, with an administrator who could write it."""
+    with FakeInstance(could_write=[ADMINISTRATOR]).serving() as made:
+        yield made
+
+
+def login(instance: FakeInstance) -> Login:
+    """Return the controller's."""
+    server = server_at(instance.server.port)
+    return Login(server.endpoint, server.credential)
+
+
+def test_everybody_who_could_write_is_listed_with_why_it_counts(instance: FakeInstance) -> None:
+    found = enrolling.verify_mssql(login(instance), OURS, "dpone_control")
+    assert found.managed_schemas == (MANAGED,)
+    assert found.could_write == (
+        {
+            "principal": "CORP\\dba",
+            "kind": "windows group",
+            "why": "member of sysadmin",
+            "counts": "trusted administrator",
+        },
+    )
+
+
+def test_another_writer_is_refused_by_name(instance: FakeInstance) -> None:
+    instance.could_write.append(WRITER)
+    with pytest.raises(DponeError, match=r"other_writers.*found sql user etl: member of db_datawriter; allowed"):
+        enrolling.verify_mssql(login(instance), OURS, "dpone_control")
+
+
+def test_what_admission_refuses_is_refused(instance: FakeInstance) -> None:
+    instance.features.append(("database_trustworthy", "database sales", "TRUSTWORTHY ON"))
+    with pytest.raises(DponeError, match="database_trustworthy"):
+        enrolling.verify_mssql(login(instance), OURS, "dpone_control")
+
+
+def test_another_authority_is_refused(instance: FakeInstance) -> None:
+    other = Authority(authority_id=GUIDS["service"], incarnation="incarnation", family=Family.NONPRODUCTION)
+    with pytest.raises(DponeError, match="target_obeys_another_authority"):
+        enrolling.verify_mssql(login(instance), other, "dpone_control")
+
+
+def test_the_command_tells_it(instance: FakeInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enrolling, "login_of", lambda reference, tls: login(instance))
+    monkeypatch.setattr(enrolling, "authority_of", lambda reference, schema: OURS)
+    arguments = ("enroll", "--credential", "env:X", "--workspace-authority-connection-ref", "env:Y")
+    done = CliRunner().invoke(control, arguments)
+    assert done.exit_code == 0, done.output
+    assert "windows group CORP\\dba: member of sysadmin (trusted administrator)" in done.output
+    as_json = json.loads(CliRunner().invoke(control, (*arguments, "--format", "json")).output)
+    assert as_json["could_write"][0]["principal"] == "CORP\\dba"
+    instance.could_write.append(WRITER)
+    assert CliRunner().invoke(control, arguments).exit_code == 10
