@@ -26,7 +26,6 @@ from dpone_provider.sql_files import load
 from tests.adapters.ledger.given_control import TABLES, GivenControl, given_control
 from tests.adapters.mssql.given_world import sweep
 from tests.adapters.mssql.installed import SCHEMA as TARGET_SCHEMA
-from tests.adapters.mssql.plain import PlainSession, plain_session
 from tests.conformance.ledger_world import principal_of
 from tests.interleaving.ground import Row, Rows, Snapshot
 from tests.interleaving.scenes import WRITER
@@ -48,7 +47,6 @@ class MssqlGround:
     """One installation."""
 
     admin: Session
-    plain: PlainSession
     columns: Mapping[str, Mapping[str, Typed]]
     target: str
     sides: Mapping[str, LedgerSide]
@@ -62,11 +60,11 @@ class MssqlGround:
     def save(self, name: str) -> Snapshot:
         """Copy every table into a schema of the scene's, with a procedure that puts the rows back."""
         scene = identifier(f"scene_{name.replace(' ', '_')}")
-        self.plain.run(filled("CREATE SCHEMA {scene};", scene=scene))
+        self.admin.as_written(filled("CREATE SCHEMA {scene};", scene=scene))
         for table in (*TABLES, "unsettled"):
-            self.plain.run(filled(STATEMENTS["copy_table"], scene=scene, name=identifier(table)))
+            self.admin.as_written(filled(STATEMENTS["copy_table"], scene=scene, name=identifier(table)))
         (number,) = self.admin.row(STATEMENTS["sequence"])
-        self.plain.run(restoring(scene, self.columns, self.target, number + 1))
+        self.admin.as_written(restoring(scene, self.columns, self.target, number + 1))
         return Snapshot(scene, self.rows())
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -207,7 +205,6 @@ def mssql_ground() -> Iterator[MssqlGround]:
         target = MssqlServer(control.instance.at(names["target_database"]), control.instance.administrator.credential)
         admin = MssqlServer(control.instance.at(names["control_database"]), target.credential)
         own = stack.enter_context(admin.session("dpone test: ground", SECONDS))
-        plain = stack.enter_context(plain_session(admin, "dpone test: scenes", SECONDS))
         _login(own, names["target_database"])
         sides = {name: LedgerSide(_ledger(control), lambda one: int(one.session)) for name in ("A", "B")}
         for side in sides.values():
@@ -219,7 +216,7 @@ def mssql_ground() -> Iterator[MssqlGround]:
             for name in ("A", "B")
         }
         where = f"{identifier(names['target_database'])}.{identifier(TARGET_SCHEMA)}.[target]"
-        yield MssqlGround(own, plain, columns_of(own), where, sides, fences)
+        yield MssqlGround(own, columns_of(own), where, sides, fences)
 
 
 def _ledger(control: GivenControl) -> Callable[[Hook], SqlLedger]:

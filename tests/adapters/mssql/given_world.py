@@ -35,7 +35,6 @@ from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load
 from tests.adapters.ledger.given_control import GivenControl, given_control
 from tests.adapters.mssql.installed import SCHEMA, Instance
-from tests.adapters.mssql.plain import plain_session
 from tests.conformance.gate_suite import LoginDenied
 from tests.conformance.ledger_world import LOAD, WAREHOUSE, Steps, binding_of, occurrence_of
 from tests.waiting import wait_until
@@ -155,11 +154,13 @@ class GivenWorld:
         return self.plainly(self.instance.values["target_database"], statement)
 
     def plainly(self, database: str, statement: str) -> list[tuple[object, ...]]:
-        """Run one statement as the administrator, as it stands, and return its rows."""
+        """Run one statement as the administrator: a query for its rows, anything else as it stands."""
         server = MssqlServer(self.instance.at(database), self.instance.administrator.credential)
-        with plain_session(server, "dpone test", CALL_SECONDS) as own:
-            results = own.run(statement)
-        return [tuple(row) for row in results[0]] if results else []
+        with server.session("dpone test", CALL_SECONDS) as own:
+            if statement.startswith("SELECT"):
+                return [tuple(row) for row in own.rows(statement)]
+            own.as_written(statement)
+        return []
 
     def worker(self, credential: Credential) -> MssqlServer:
         """Return the target as an issued login reaches it."""

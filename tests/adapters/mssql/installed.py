@@ -18,7 +18,6 @@ from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load, shipped_sql
 from tests.adapters.mssql.capabilities import Capability
-from tests.adapters.mssql.plain import plain_session
 
 NEEDED: Final = (
     Capability.CATALOG,
@@ -83,7 +82,7 @@ class Instance:
         text = (shipped_sql("mssql") / script).read_text(encoding="utf-8")
         values = {**self.values, **other}
         filled = fill_in(text, {name: values[name] for name in variables(text)}, where=script)
-        with plain_session(self.administrator, f"dpone test: {script}", SCRIPT_SECONDS) as own:
+        with self.administrator.session(f"dpone test: {script}", SCRIPT_SECONDS) as own:
             for batch in batches(filled):
                 own.as_written(batch.text)
 

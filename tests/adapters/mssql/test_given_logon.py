@@ -189,7 +189,11 @@ def test_a_disabled_gate_issues_nothing_and_still_closes(world: GivenWorld) -> N
 
 
 def test_an_altered_gate_issues_nothing(world: GivenWorld) -> None:
-    world.plainly("master", "ALTER TRIGGER dpone_gate ON ALL SERVER FOR LOGON AS RETURN;")
+    # It still names the control database, as the gate of another one would not be replaced by the scripts.
+    named = f"[{world.instance.values['control_database']}].[dpone_gate].[require_ready]"
+    world.plainly(
+        "master", f"ALTER TRIGGER dpone_gate ON ALL SERVER FOR LOGON AS DECLARE @p nvarchar(300) = N'{named}';"
+    )
     try:
         assert "not the one that was installed" in str(not_issued(world).problem.found)
     finally:
