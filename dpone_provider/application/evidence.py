@@ -10,12 +10,13 @@ from dpone_provider.application.ports.gate import SessionObservation
 from dpone_provider.documents.attempt_proof import (
     CompositionAttemptProofV1,
     Judgement,
+    NamedGate,
     Observation,
     observations_digest,
 )
 from dpone_provider.documents.scalars import format_instant
 from dpone_provider.domain.attempt import AttemptState, ProofKind
-from dpone_provider.domain.identity import AttemptId
+from dpone_provider.domain.identity import AttemptId, GateName
 
 Said = str | int | bool | None | Sequence[str]
 """What is observed: words, a number, a yes or no, nothing, or several words."""
@@ -27,7 +28,7 @@ def proof_document(
     attempt_id: AttemptId,
     observed: Mapping[str, Said],
     *,
-    names_gates: Sequence[str],
+    names_gates: Sequence[GateName],
     at: datetime,
     outcome: AttemptState | None = None,
     judgement: Judgement | None = None,
@@ -41,7 +42,7 @@ def proof_document(
     return CompositionAttemptProofV1(
         kind=kind,
         attempt_id=attempt_id,
-        names_gates=tuple(sorted(set(names_gates))),
+        names_gates=tuple(map(NamedGate.of, sorted(set(names_gates)))),
         outcome=outcome,
         observed=seen,
         evidence_digest=observations_digest(seen),

@@ -148,7 +148,7 @@ class FrontDoor:
             ProofKind.GATES_CLOSED,
             attempt.attempt_id,
             {"service_id": service_id, "never_issued": True},
-            names_gates=(name,),
+            names_gates=(principal.gate_name,),
             at=self.clock.utc_now(),
         )
         return require(
@@ -166,7 +166,7 @@ class FrontDoor:
             ProofKind.GATES_CLOSED,
             attempt_id,
             sessions_observed(observation),
-            names_gates=(gate.principal.name,),
+            names_gates=(gate.principal.gate_name,),
             at=self.clock.utc_now(),
         )
 

@@ -127,7 +127,7 @@ def verdict(
     publication: PublicationState | None = None,
 ) -> Verdict:
     """Return a verdict whose proof names every gate of the record. The staged object was read back as gone before."""
-    names = tuple(gate.principal.name for gate in record.gates)
+    names = tuple(gate.principal.gate_name for gate in record.gates)
     evidence = proof_document(
         ProofKind.OUTCOME,
         record.attempt.attempt_id,

@@ -27,7 +27,7 @@ from dpone_provider.application.standing import LedgerStanding, Witnessed
 from dpone_provider.documents.attempt_proof import Judgement
 from dpone_provider.documents.canonical import canonical_bytes
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
-from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, SlotId
+from dpone_provider.domain.identity import AttemptId, GateName, Principal, ServiceId, SlotId
 from dpone_provider.domain.occurrence import Occurrence
 from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 from dpone_provider.domain.readmission import MAX_REASON, Readmission, ReadmissionKind
@@ -187,7 +187,7 @@ class Readmitter:
 
     def _seal(self, run: _Run, record: AttemptRecord) -> Attempt:
         attempt, gates = record.attempt, record.gates
-        names = tuple(gate.principal.name for gate in gates)
+        names = tuple(gate.principal.gate_name for gate in gates)
         verdict = Verdict(
             outcome=AttemptState.COMMIT_UNKNOWN,
             evidence=judged(run.opened, attempt, names, AttemptState.COMMIT_UNKNOWN, self.clock),
@@ -259,7 +259,9 @@ def _unknown_of(traces: Traces, tx: LedgerTransaction) -> tuple[AttemptId, ...]:
     return tx.unknown_of(traces.attempts)
 
 
-def judged(opened: Readmission, attempt: Attempt, names: tuple[str, ...], outcome: AttemptState, clock: Clock) -> bytes:
+def judged(
+    opened: Readmission, attempt: Attempt, names: tuple[GateName, ...], outcome: AttemptState, clock: Clock
+) -> bytes:
     """Return the proof document of what a readmission says of one attempt; RUNNING stands for its gates alone."""
     is_outcome = outcome is not AttemptState.RUNNING
     return proof_document(

@@ -17,7 +17,7 @@ from dpone_provider.application.ports.process import TaskInstances
 from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.documents.attempt_proof import Judgement
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
-from dpone_provider.domain.identity import AttemptId
+from dpone_provider.domain.identity import AttemptId, GateName
 from dpone_provider.domain.outcomes import DponeError, Failure, Refused, Unknown, refuse, unknown
 from dpone_provider.domain.publication import PublicationState
 
@@ -125,7 +125,7 @@ class Recovery:
         if not 0 < len(reason) <= MAX_REASON:
             raise DponeError(_no_reason(attempt_id, len(reason)))
         record = self._unknown_record(attempt_id)
-        names = tuple(gate.principal.name for gate in record.gates)
+        names = tuple(gate.principal.gate_name for gate in record.gates)
         evidence = proof_document(
             ProofKind.OUTCOME,
             attempt_id,
@@ -169,7 +169,7 @@ class Recovery:
         return Deadline.after(self.clock, READ_SECONDS)
 
 
-def _as_judged(record: AttemptRecord, outcome: AttemptState, evidence: bytes, names: tuple[str, ...]) -> Verdict:
+def _as_judged(record: AttemptRecord, outcome: AttemptState, evidence: bytes, names: tuple[GateName, ...]) -> Verdict:
     succeeded = outcome is AttemptState.SUCCEEDED
     publication = PublicationState.PUBLISHED if succeeded else PublicationState.NOT_PUBLISHED
     return Verdict(

@@ -23,7 +23,7 @@ from dpone_provider.application.readmission import judged, reason_of
 from dpone_provider.application.standing import LedgerStanding
 from dpone_provider.documents.attempt_proof import Judgement
 from dpone_provider.domain.attempt import Attempt, AttemptState, ProofKind
-from dpone_provider.domain.identity import ServiceId
+from dpone_provider.domain.identity import GateName, ServiceId
 from dpone_provider.domain.outcomes import DponeError, Refused, refuse
 from dpone_provider.domain.publication import PublicationState
 from dpone_provider.domain.readmission import Burial, Readmission, ReadmissionKind
@@ -77,7 +77,7 @@ class Forgetter:
             raise DponeError(may_have_changed(error.failure, f"{opened} is open")) from error
 
     def _forget(self, opened: Readmission, mark: int, seconds: Deadline) -> Forgotten:
-        def evidence(attempt: Attempt, names: tuple[str, ...], outcome: AttemptState) -> bytes:
+        def evidence(attempt: Attempt, names: tuple[GateName, ...], outcome: AttemptState) -> bytes:
             return judged(opened, attempt, names, outcome, self.clock)
 
         require(self.ledger, "forgetting above", lambda tx: scripts.go_above(tx, opened, mark), seconds)
@@ -130,7 +130,7 @@ class Undertaker:
     def _seal(self, attempt: Attempt, burial: Burial, deadline: Deadline) -> Attempt:
         """RUNNING → COMMIT_UNKNOWN: what it wrote elsewhere is closed as ever, what it wrote there nobody can read."""
         record = self.front_door.close(self.front_door.record(attempt.attempt_id, deadline), deadline)
-        names = tuple(gate.principal.name for gate in record.gates)
+        names = tuple(gate.principal.gate_name for gate in record.gates)
         verdict = Verdict(
             outcome=AttemptState.COMMIT_UNKNOWN,
             evidence=self._evidence(burial, attempt, names, AttemptState.COMMIT_UNKNOWN),
@@ -139,7 +139,7 @@ class Undertaker:
         )
         return require(self.ledger, "seal", lambda tx: sealing.seal(tx, attempt.attempt_id, verdict), deadline)
 
-    def _evidence(self, burial: Burial, attempt: Attempt, names: tuple[str, ...], outcome: AttemptState) -> bytes:
+    def _evidence(self, burial: Burial, attempt: Attempt, names: tuple[GateName, ...], outcome: AttemptState) -> bytes:
         is_outcome = outcome is not AttemptState.RUNNING
         return proof_document(
             ProofKind.OUTCOME if is_outcome else ProofKind.GATES_CLOSED,

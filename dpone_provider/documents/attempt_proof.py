@@ -8,8 +8,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dpone_provider.documents.canonical import canonical_digest
 from dpone_provider.documents.model import Document, Part, invalid, ordered
-from dpone_provider.documents.scalars import AttemptId, Digest, Instant, ShortText
+from dpone_provider.documents.scalars import AttemptId, Digest, Instant, ServiceId, ShortText
 from dpone_provider.domain.attempt import AttemptState, ProofKind
+from dpone_provider.domain.identity import GateName
 
 
 class Observation(Part):
@@ -17,6 +18,18 @@ class Observation(Part):
 
     name: ShortText
     value: Annotated[str, Field(max_length=10_000)]
+
+
+class NamedGate(Part):
+    """A gate: the service, and the name of the attempt's login there. Two services may know the same name."""
+
+    service_id: ServiceId
+    principal: ShortText
+
+    @classmethod
+    def of(cls, name: GateName) -> NamedGate:
+        """Write ``name``."""
+        return cls(service_id=name.service_id, principal=name.principal)
 
 
 class Judgement(Part):
@@ -29,7 +42,7 @@ class Judgement(Part):
 class CompositionAttemptProofV1(Document):
     """Evidence. ``evidence_digest`` is over the canonical form of ``observed``; ``outcome`` is null for GATES_CLOSED.
 
-    ``names_gates`` are the principals whose closing the observation followed (OUTCOME) or shows (GATES_CLOSED).
+    ``names_gates`` are the gates whose closing the observation followed (OUTCOME) or shows (GATES_CLOSED).
     """
 
     schema_id: Literal["dpone.composition-attempt-proof.v1"] = Field(
@@ -38,7 +51,8 @@ class CompositionAttemptProofV1(Document):
     kind: ProofKind
     attempt_id: AttemptId
     names_gates: Annotated[
-        tuple[ShortText, ...], AfterValidator(lambda them: ordered(them, lambda each: each, "principal"))
+        tuple[NamedGate, ...],
+        AfterValidator(lambda them: ordered(them, lambda each: (each.service_id, each.principal), "gate")),
     ]
     outcome: AttemptState | None = None
     observed: tuple[Observation, ...]

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.guards import Guard, guard, unmet
-from dpone_provider.domain.identity import AttemptBinding, AttemptId, Digest, OccurrenceId, ServiceId, SlotId
+from dpone_provider.domain.identity import AttemptBinding, AttemptId, Digest, GateName, OccurrenceId, ServiceId, SlotId
 from dpone_provider.domain.occurrence import ACTIVE_ONLY, NO_UNKNOWN, Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Refused
 from dpone_provider.domain.slot import Slot
@@ -80,13 +80,13 @@ class ProofKind(StrEnum):
 class Proof:
     """Evidence in the ledger: a document's digest with the ledger sequence at which it was entered.
 
-    ``names_gates`` are the principals whose closing the observation followed (OUTCOME) or shows (GATES_CLOSED).
+    ``names_gates`` are the gates whose closing the observation followed (OUTCOME) or shows (GATES_CLOSED).
     """
 
     attempt_id: AttemptId
     kind: ProofKind
     evidence_digest: Digest
-    names_gates: tuple[str, ...]
+    names_gates: tuple[GateName, ...]
     ledger_sequence: int
 
 
@@ -217,7 +217,7 @@ def _closed_and_proven(
         proof is not None
         and proof.kind is ProofKind.OUTCOME
         and proof.attempt_id == attempt.attempt_id
-        and set(proof.names_gates) == {gate.principal.name for gate in gates}
+        and set(proof.names_gates) == {gate.principal.gate_name for gate in gates}
         and all(gate.closed_sequence is None or gate.closed_sequence < proof.ledger_sequence for gate in gates)
     )
     return (

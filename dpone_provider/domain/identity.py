@@ -212,6 +212,23 @@ class Principal:
         if not self.name.startswith(PRINCIPAL_PREFIX):
             raise ValueError(f"a principal's name starts with {PRINCIPAL_PREFIX}: {self.name!r}")
 
+    @property
+    def gate_name(self) -> GateName:
+        """What its gate is named by."""
+        return GateName(self.service_id, self.name)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GateName:
+    """What a proof names a gate by: its service, and the login's name there. Two services may know the same name."""
+
+    service_id: ServiceId
+    principal: str
+
+    def __str__(self) -> str:
+        """Return both, for messages."""
+        return f"{self.principal} on service {self.service_id}"
+
 
 def principal_name(attempt_id: AttemptId) -> str:
     """Return the name of an attempt's login: 41 characters, within every engine's limit (PostgreSQL: 63 bytes)."""

@@ -469,12 +469,13 @@ CREATE TABLE dpone_control.attempt_proof (
 );
 CREATE INDEX attempt_proof_attempt ON dpone_control.attempt_proof (attempt_id, ledger_sequence);
 
--- The principals whose closing a proof shows or followed, in the proof's own order.
+-- The gates whose closing a proof shows or followed, in the proof's own order. Two services may know the same name.
 CREATE TABLE dpone_control.attempt_proof_gate (
-    ledger_sequence bigint      NOT NULL
+    ledger_sequence bigint           NOT NULL
         CONSTRAINT attempt_proof_gate_proof_fkey REFERENCES dpone_control.attempt_proof (ledger_sequence),
-    position        int         NOT NULL,
-    principal_name  varchar(60) NOT NULL,
+    position        int              NOT NULL,
+    service_id      uniqueidentifier NOT NULL,
+    principal_name  varchar(60)      NOT NULL,
     CONSTRAINT attempt_proof_gate_pkey PRIMARY KEY (ledger_sequence, position)
 );
 

@@ -213,12 +213,14 @@ BEGIN
                 SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
                 WHERE g.attempt_id = @attempt_id AND NOT EXISTS (
                     SELECT 1 FROM dpone_control.attempt_proof_gate AS n WITH (READCOMMITTEDLOCK)
-                    WHERE n.ledger_sequence = p.ledger_sequence AND n.principal_name = g.principal_name))
+                    WHERE n.ledger_sequence = p.ledger_sequence
+                    AND n.service_id = g.service_id AND n.principal_name = g.principal_name))
             AND NOT EXISTS (
                 SELECT 1 FROM dpone_control.attempt_proof_gate AS n WITH (READCOMMITTEDLOCK)
                 WHERE n.ledger_sequence = p.ledger_sequence AND NOT EXISTS (
                     SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
-                    WHERE g.attempt_id = @attempt_id AND g.principal_name = n.principal_name)))
+                    WHERE g.attempt_id = @attempt_id
+                    AND g.service_id = n.service_id AND g.principal_name = n.principal_name)))
         EXEC dpone_control.refuse N'proof_read_after_gates', @subject, N'no such proof',
             N'an outcome proof that was entered after every gate was CLOSED and names them';
 END;

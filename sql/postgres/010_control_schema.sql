@@ -422,10 +422,11 @@ CREATE TABLE attempt_proof (
 );
 CREATE INDEX attempt_proof_attempt ON attempt_proof (attempt_id, ledger_sequence);
 
--- The principals whose closing a proof shows or followed, in the proof's own order.
+-- The gates whose closing a proof shows or followed, in the proof's own order. Two services may know the same name.
 CREATE TABLE attempt_proof_gate (
     ledger_sequence bigint  NOT NULL CONSTRAINT attempt_proof_gate_proof_fkey REFERENCES attempt_proof,
     position        integer NOT NULL,
+    service_id      uuid    NOT NULL,
     principal_name  text    NOT NULL,
     CONSTRAINT attempt_proof_gate_pkey PRIMARY KEY (ledger_sequence, position)
 );
@@ -1099,10 +1100,13 @@ BEGIN
     IF NOT EXISTS (
             SELECT FROM attempt_proof AS p
             WHERE p.attempt_id = of_.attempt_id AND p.kind = 'OUTCOME' AND p.ledger_sequence > closed_
-            AND (SELECT array_agg(DISTINCT g.principal_name ORDER BY g.principal_name) FROM attempt_proof_gate AS g
-                 WHERE g.ledger_sequence = p.ledger_sequence)
-              = (SELECT array_agg(DISTINCT g.principal_name ORDER BY g.principal_name) FROM login_gate AS g
-                 WHERE g.attempt_id = of_.attempt_id)) THEN
+            AND NOT EXISTS (SELECT service_id, principal_name FROM login_gate WHERE attempt_id = of_.attempt_id
+                            EXCEPT SELECT service_id, principal_name FROM attempt_proof_gate AS n
+                            WHERE n.ledger_sequence = p.ledger_sequence)
+            AND NOT EXISTS (SELECT service_id, principal_name FROM attempt_proof_gate AS n
+                            WHERE n.ledger_sequence = p.ledger_sequence
+                            EXCEPT SELECT service_id, principal_name FROM login_gate
+                            WHERE attempt_id = of_.attempt_id)) THEN
         PERFORM refuse('proof_read_after_gates', subject, 'no such proof',
             'an outcome proof that was entered after every gate was CLOSED and names them');
     END IF;

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from dpone_provider.application.evidence import MAX_VALUE, Said, proof_document, sessions_observed
 from dpone_provider.application.ports.gate import SessionObservation
-from dpone_provider.documents.attempt_proof import CompositionAttemptProofV1, Judgement
+from dpone_provider.documents.attempt_proof import CompositionAttemptProofV1, Judgement, NamedGate
 from dpone_provider.documents.reading import read
 from dpone_provider.domain.attempt import AttemptState, ProofKind
-from dpone_provider.domain.identity import AttemptId, Principal, ServiceId, digest_of
+from dpone_provider.domain.identity import AttemptId, GateName, Principal, ServiceId, digest_of
 
 ATTEMPT = AttemptId("a" * 64)
 AT = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 PRINCIPAL = Principal(service_id=ServiceId("5a1d4f0e-6a53-4b6f-9a39-0c8f6f2d7b11"), name="dpone_v3_x", sid="dpone_v3_x")
+SAME, OTHER = ServiceId("00000000-0000-0000-0000-000000000001"), ServiceId("00000000-0000-0000-0000-000000000002")
+GATES = (GateName(OTHER, "a"), GateName(SAME, "b"), GateName(SAME, "a"))
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 SAID = st.none() | st.booleans() | st.integers() | ANY_TEXT | st.lists(ANY_TEXT, max_size=3)
 
@@ -24,7 +26,7 @@ SAID = st.none() | st.booleans() | st.integers() | ANY_TEXT | st.lists(ANY_TEXT,
 def proof(observed: dict[str, Said]) -> CompositionAttemptProofV1:
     """Write a proof of a success, and read it back as strictly as any document."""
     data = proof_document(
-        ProofKind.OUTCOME, ATTEMPT, observed, names_gates=("b", "a"), at=AT, outcome=AttemptState.SUCCEEDED
+        ProofKind.OUTCOME, ATTEMPT, observed, names_gates=(*GATES, GATES[0]), at=AT, outcome=AttemptState.SUCCEEDED
     )
     found = read(CompositionAttemptProofV1, data, "a proof")
     assert isinstance(found, CompositionAttemptProofV1), found
@@ -72,7 +74,7 @@ def test_long_words_are_cut_within_the_limit() -> None:
 
 
 def test_gates_are_named_once_in_order() -> None:
-    assert proof({}).names_gates == ("a", "b")
+    assert proof({}).names_gates == tuple(map(NamedGate.of, sorted(GATES)))
 
 
 def test_a_judgement_stands_in_it() -> None:

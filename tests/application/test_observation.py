@@ -6,7 +6,7 @@ import pytest
 
 from dpone_provider.application.ports.dbt import NodeStatus
 from dpone_provider.application.ports.ledger import ReceiptRow
-from dpone_provider.documents.attempt_proof import CompositionAttemptProofV1
+from dpone_provider.documents.attempt_proof import CompositionAttemptProofV1, NamedGate
 from dpone_provider.documents.reading import read
 from dpone_provider.domain.attempt import AttemptState, ProofKind
 from dpone_provider.domain.gate import GateState
@@ -98,7 +98,7 @@ class TestTransfers:
         succeeded(world.run(binding))
         settled(world, binding, PublicationState.PUBLISHED)
         assert observed(world, binding)["rows"] == str(len(ROWS))
-        assert proof(world, binding).names_gates == (world.gate_of(binding).principal.name,)
+        assert proof(world, binding).names_gates == (NamedGate.of(world.gate_of(binding).principal.gate_name),)
         assert proof(world, binding).outcome is AttemptState.SUCCEEDED
 
     @TRANSFERS

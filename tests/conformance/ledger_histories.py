@@ -18,7 +18,7 @@ from dpone_provider.application.ports.ledger import (
 )
 from dpone_provider.domain.attempt import Attempt, AttemptState, Proof, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import digest_of
+from dpone_provider.domain.identity import GateName, digest_of
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import DponeError, Failed, Failure, busy, fail, refuse, unknown
 from dpone_provider.domain.publication import Publication, PublicationState
@@ -84,7 +84,7 @@ def event(running: Attempt, node: str, status: str) -> NodeEvent:
     return NodeEvent(attempt_id=running.attempt_id, node_id=node, status=status, rebuilt_whole=node == "a")
 
 
-def proof_of(running: Attempt, number: int, names: tuple[str, ...]) -> Proof:
+def proof_of(running: Attempt, number: int, names: tuple[GateName, ...]) -> Proof:
     """Return an outcome proof with this ledger sequence number."""
     return Proof(
         attempt_id=running.attempt_id,

@@ -21,7 +21,7 @@ from dpone_provider.domain import occurrence as occurrences
 from dpone_provider.domain import publication as publication_machine
 from dpone_provider.domain.attempt import Attempt, AttemptState, Proof, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import Principal, digest_of
+from dpone_provider.domain.identity import GateName, Principal, ServiceId, digest_of
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.publication import PublicationState, Verb
 from dpone_provider.domain.slot import Claim
@@ -57,6 +57,7 @@ from tests.conformance.ledger_world import (
     occurrence_of,
     publication_of,
     slot_of,
+    uuid_of,
     verdict_of,
 )
 
@@ -231,14 +232,34 @@ class LedgerLaws(LedgerStage):
         assert broken(ledger, seal) == "gates_closed"
         gate = steps.closed(gate)
         assert broken(ledger, seal) == "proof_read_after_gates"
-        names = (gate.principal.name,)
+        names = (gate.principal.gate_name,)
         early = proof_of(running, (gate.closed_sequence or 0) - 1, names)
         assert broken(ledger, lambda tx: seal(tx, early)) == "proof_read_after_gates"
         nameless = proof_of(running, 800, ())
         assert broken(ledger, lambda tx: seal(tx, nameless)) == "proof_read_after_gates"
+        elsewhere = proof_of(running, 800, (GateName(ANALYTICS.service_id, gate.principal.name),))
+        assert broken(ledger, lambda tx: seal(tx, elsewhere)) == "proof_read_after_gates"
         of_gates = replace(proof_of(running, 800, names), kind=ProofKind.GATES_CLOSED)
         assert broken(ledger, lambda tx: seal(tx, of_gates)) == "proof_read_after_gates"
         good(ledger.run("seal", lambda tx: seal(tx, proof_of(running, 800, names)), deadline()))
+
+    def test_a_name_on_one_service_stands_for_no_other(self, ledger: Ledger, steps: Steps) -> None:
+        """I9: two services know the same login; a proof has to name the gate on each, and none on a third."""
+        active = steps.promote(occurrence_of("first"), (TWO_SERVICES,))
+        running = steps.admit(binding_of(active, TWO_SERVICES))
+        ended = replace(running, state=AttemptState.FAILED)
+        named = [steps.bar(running, service).principal.gate_name for service in (WAREHOUSE, ANALYTICS)]
+        assert len({name.principal for name in named}) == 1
+
+        def seal(tx: LedgerTransaction, *names: GateName) -> None:
+            proof = proof_of(running, 800, names)
+            tx.add_proof(proof, document("proof 800"))
+            tx.move_attempt(running, ended)
+
+        third = GateName(ServiceId(uuid_of("a third service")), named[0].principal)
+        for names in ([named[0]], [named[1]], [named[0], named[0]], [named[0], third], [*named, third]):
+            assert broken(ledger, lambda tx, names=names: seal(tx, *names)) == "proof_read_after_gates"
+        good(ledger.run("seal", lambda tx: seal(tx, *named), deadline()))
 
     def test_no_power_for_an_attempt_that_ended(self, ledger: Ledger, steps: Steps, active: Occurrence) -> None:
         """I6: JOURNALED, READY, DELIVERED and INTENDED need a RUNNING attempt."""

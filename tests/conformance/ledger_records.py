@@ -17,7 +17,7 @@ from dpone_provider.application.ports.ledger import (
 from dpone_provider.domain import attempt as attempts
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.gate import GateState
-from dpone_provider.domain.identity import OccurrenceId, Principal
+from dpone_provider.domain.identity import GateName, OccurrenceId, Principal
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Failure, Refused
 from dpone_provider.domain.publication import PublicationState
@@ -324,7 +324,9 @@ class LedgerRecords(LedgerStage):
         self, ledger: Ledger, steps: Steps, running: Attempt
     ) -> None:
         """Names in the order in which the proof gave them."""
-        made = [proof_of(running, number, names) for number, names in ((700, ("b", "a")), (600, ()))]
+        same = [GateName(service.service_id, "b") for service in (ANALYTICS, WAREHOUSE)]
+        named = (*same, GateName(ANALYTICS.service_id, "a"))
+        made = [proof_of(running, number, names) for number, names in ((700, named), (600, ()))]
         for one in made:
             steps.do("prove", lambda tx, one=one: tx.add_proof(one, document(f"proof {one.ledger_sequence}")))
         assert read(ledger, lambda tx: tx.proofs(running.attempt_id)) == tuple(reversed(made))

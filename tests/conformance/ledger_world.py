@@ -184,7 +184,7 @@ def verdict_of(
     return Verdict(
         outcome=outcome,
         evidence=document(f"evidence {outcome}"),
-        names_gates=tuple(sorted(gate.principal.name for gate in gates_named)),
+        names_gates=tuple(sorted(gate.principal.gate_name for gate in gates_named)),
         publication=publication,
         staged_object_gone=gone,
     )

@@ -14,7 +14,12 @@ from dpone_provider.documents.activation_request import (
     RequestedWorkload,
 )
 from dpone_provider.documents.attempt import AirflowTryText, CompositionAttemptV1
-from dpone_provider.documents.attempt_proof import CompositionAttemptProofV1, Observation, observations_digest
+from dpone_provider.documents.attempt_proof import (
+    CompositionAttemptProofV1,
+    NamedGate,
+    Observation,
+    observations_digest,
+)
 from dpone_provider.documents.connection_registry import Fact
 from dpone_provider.documents.current_pointer import CurrentPointerV1
 from dpone_provider.documents.desired_state import DesiredStateV1
@@ -246,7 +251,7 @@ def small_documents() -> tuple[Document, ...]:
         CompositionAttemptProofV1(
             kind=ProofKind.OUTCOME,
             attempt_id=attempt().attempt_id,
-            names_gates=("dpone_v3_0123",),
+            names_gates=(NamedGate(service_id=SERVICE, principal="dpone_v3_0123"),),
             outcome=AttemptState.SUCCEEDED,
             observed=observed,
             evidence_digest=observations_digest(observed),

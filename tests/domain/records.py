@@ -9,6 +9,7 @@ from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.identity import (
     AirflowTry,
     AttemptBinding,
+    GateName,
     IncarnationId,
     OccurrenceId,
     Principal,
@@ -136,13 +137,15 @@ def gate(
     )
 
 
-def proof(sequence: int = 11, *, kind: ProofKind = ProofKind.OUTCOME, names: tuple[str, ...] | None = None) -> Proof:
+def proof(
+    sequence: int = 11, *, kind: ProofKind = ProofKind.OUTCOME, names: tuple[GateName, ...] | None = None
+) -> Proof:
     """Return an outcome proof that names the first try's login."""
     return Proof(
         attempt_id=binding().attempt_id,
         kind=kind,
         evidence_digest=EVIDENCE,
-        names_gates=(principal().name,) if names is None else names,
+        names_gates=(principal().gate_name,) if names is None else names,
         ledger_sequence=sequence,
     )
 

@@ -11,7 +11,7 @@ from dpone_provider.domain import attempt as machine
 from dpone_provider.domain.attempt import EDGES, LIVE, Attempt, AttemptState, Proof, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.guards import without
-from dpone_provider.domain.identity import Digest, OccurrenceId, digest_of
+from dpone_provider.domain.identity import Digest, GateName, OccurrenceId, digest_of
 from dpone_provider.domain.occurrence import OccurrenceState
 from dpone_provider.domain.outcomes import Refused
 from dpone_provider.domain.slot import Slot
@@ -134,12 +134,13 @@ def test_running_is_no_end() -> None:
 
 OTHER_GATE = gate(service=OTHER_SERVICE, closed_sequence=20)
 TWO = (SERVICE, OTHER_SERVICE)
+NAMES = (principal().gate_name, principal(OTHER_SERVICE).gate_name)
 
 
 @pytest.mark.parametrize(
     ("services", "gates", "evidence", "refused"),
     [
-        (TWO, (gate(), OTHER_GATE), proof(21), ""),
+        (TWO, (gate(), OTHER_GATE), proof(21, names=NAMES), ""),
         ((SERVICE,), (), proof(), "gate_for_every_service"),
         (TWO, (gate(),), proof(), "gate_for_every_service"),
         ((SERVICE,), (gate(GateState.JOURNALED),), proof(), "gates_closed"),
@@ -149,10 +150,13 @@ TWO = (SERVICE, OTHER_SERVICE)
         ((SERVICE,), (gate(),), None, "proof_read_after_gates"),
         ((SERVICE,), (gate(),), proof(10), "proof_read_after_gates"),
         ((SERVICE,), (gate(),), proof(9), "proof_read_after_gates"),
-        (TWO, (gate(), OTHER_GATE), proof(15), "proof_read_after_gates"),
+        (TWO, (gate(), OTHER_GATE), proof(15, names=NAMES), "proof_read_after_gates"),
+        # The login has one name on both services; a proof that names the gate of one has not followed the other.
+        (TWO, (gate(), OTHER_GATE), proof(21, names=NAMES[:1]), "proof_read_after_gates"),
+        (TWO, (gate(), OTHER_GATE), proof(21, names=NAMES[1:]), "proof_read_after_gates"),
         ((SERVICE,), (gate(),), proof(kind=ProofKind.GATES_CLOSED), "proof_read_after_gates"),
         ((SERVICE,), (gate(),), proof(names=()), "proof_read_after_gates"),
-        ((SERVICE,), (gate(),), proof(names=(principal().name, "dpone_v3_x")), "proof_read_after_gates"),
+        ((SERVICE,), (gate(),), proof(names=(NAMES[0], GateName(SERVICE, "dpone_v3_x"))), "proof_read_after_gates"),
         (
             (SERVICE,),
             (gate(),),

@@ -126,8 +126,8 @@ WHERE a.state <> 'RUNNING' AND NOT EXISTS (
     AND NOT EXISTS (
         SELECT FROM dpone_control.login_gate AS g
         WHERE g.attempt_id = a.attempt_id AND (
-            g.closed_sequence >= p.ledger_sequence OR g.principal_name NOT IN (
-                SELECT n.principal_name FROM dpone_control.attempt_proof_gate AS n
+            g.closed_sequence >= p.ledger_sequence OR (g.service_id, g.principal_name) NOT IN (
+                SELECT n.service_id, n.principal_name FROM dpone_control.attempt_proof_gate AS n
                 WHERE n.ledger_sequence = p.ledger_sequence))))
 
 -- name: i10_unknown_blocks

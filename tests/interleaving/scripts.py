@@ -144,7 +144,7 @@ def _seal(cast: Cast) -> Script | None:
         return None
     publication = None if cast.publication is None else PublicationState.NOT_PUBLISHED
     verdict = verdict_of(AttemptState.FAILED, publication=publication, gone=True)
-    names = (principal_of(attempt.binding).name,)
+    names = (principal_of(attempt.binding).gate_name,)
     named = sealing.Verdict(
         outcome=verdict.outcome,
         evidence=verdict.evidence,
@@ -161,7 +161,7 @@ def _seal_unknown(cast: Cast) -> Script | None:
     named = sealing.Verdict(
         outcome=AttemptState.COMMIT_UNKNOWN,
         evidence=document("unreadable"),
-        names_gates=(principal_of(WRITER).name,),
+        names_gates=(principal_of(WRITER).gate_name,),
         publication=None if cast.publication is None else PublicationState.UNKNOWN,
     )
     return lambda tx: sealing.seal(tx, WRITER.attempt_id, named)
@@ -173,7 +173,7 @@ def _reconcile(cast: Cast) -> Script | None:
     named = sealing.Verdict(
         outcome=AttemptState.SUCCEEDED,
         evidence=document("it carries the staged UUID"),
-        names_gates=(principal_of(WRITER).name,),
+        names_gates=(principal_of(WRITER).gate_name,),
         publication=None if cast.publication is None else PublicationState.PUBLISHED,
     )
     return lambda tx: sealing.reconcile(tx, WRITER.attempt_id, named)

@@ -85,6 +85,7 @@ BREACHES: list[tuple[str, str, str]] = [
     ("i9_sealed_after_closed", "running", "UPDATE attempt SET state = 'FAILED'"),
     ("i9_sealed_after_closed", "unknown", "UPDATE login_gate SET closed_sequence = 99999"),
     ("i9_sealed_after_closed", "unknown", "UPDATE attempt_proof_gate SET principal_name = 'x'"),
+    ("i9_sealed_after_closed", "unknown", "UPDATE attempt_proof_gate SET service_id = gen_random_uuid()"),
     ("i10_unknown_blocks", "unknown", "UPDATE attempt_slot SET live = false"),
     ("i10_unknown_blocks", "unknown", "UPDATE publication SET state = 'DISPATCHED'"),
     ("i10_unknown_blocks", "dispatched", "UPDATE attempt SET state = 'SUCCEEDED'"),

@@ -201,7 +201,7 @@ class AttemptSteps:
                 after = replace(place, seen=place.seen | {seen}, staged=staged)
                 yield f"somebody looks at {who}'s target: {seen}", at.case, after
         if at.case.publication is not None and stands and not place.published:
-            names = tuple(gate.principal.name for gate in at.case.gates)
+            names = tuple(gate.principal.gate_name for gate in at.case.gates)
             early = Seen(AttemptState.FAILED, names, PublicationState.NOT_PUBLISHED, gone=False)
             if early not in place.seen:
                 said = f"somebody looks at {who}'s target, its own table still there: {early}"
@@ -225,7 +225,7 @@ class AttemptSteps:
                 learn = _judged if seen.judged else _nothing
                 yield from self._run(at, f"{who} is reconciled {seen}", settle, learn, seen)
         if self.liberties.judging and attempt is not None and attempt.state is AttemptState.COMMIT_UNKNOWN:
-            names = tuple(gate.principal.name for gate in at.case.gates)
+            names = tuple(gate.principal.gate_name for gate in at.case.gates)
             for outcome in (AttemptState.SUCCEEDED, AttemptState.FAILED):
                 failed = outcome is AttemptState.FAILED
                 settled = PublicationState.NOT_PUBLISHED if failed else PublicationState.PUBLISHED

@@ -314,7 +314,7 @@ def _ended(was: Attempt, case: Case, proofs: Collection[Proof]) -> None:
     demand("I9", not open_ones, "the attempt ended while its gate was open")
     missing = set(now.services) - {gate.service_id for gate in case.gates}
     demand("I9", not missing, "the attempt ended without a gate row for one of its services")
-    names = {gate.principal.name for gate in case.gates}
+    names = {gate.principal.gate_name for gate in case.gates}
     proven = any(one.kind is ProofKind.OUTCOME and set(one.names_gates) == names for one in proofs)
     demand("I9", proven, "sealed by a proof that does not name the attempt's gates")
 

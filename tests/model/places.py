@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dpone_provider.domain.attempt import AttemptState
+from dpone_provider.domain.identity import GateName
 from dpone_provider.domain.publication import PublicationState
 
 
@@ -46,7 +47,7 @@ class Seen:
     """What somebody saw after the gates were CLOSED and may seal with, now or much later."""
 
     outcome: AttemptState
-    names_gates: tuple[str, ...]
+    names_gates: tuple[GateName, ...]
     publication: PublicationState | None = None
     gone: bool = False
     judged: bool = False

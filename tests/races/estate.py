@@ -155,7 +155,7 @@ class Looking:
 def verdict_of(attempt_id: AttemptId, executors: int, closed: Sequence[Gate]) -> Verdict:
     """Return what so many executors mean."""
     outcome = AttemptState.SUCCEEDED if executors else AttemptState.FAILED
-    names = tuple(sorted(gate.principal.name for gate in closed))
+    names = tuple(sorted(gate.principal.gate_name for gate in closed))
     evidence = proof_document(
         ProofKind.OUTCOME,
         attempt_id,

@@ -130,7 +130,7 @@ class Controller:
             ProofKind.GATES_CLOSED,
             login.attempt.attempt_id,
             sessions_observed(seen),
-            names_gates=(login.principal.name,),
+            names_gates=(login.principal.gate_name,),
             at=SystemClock().utc_now(),
         )
         attempt_id, quiescent = login.attempt.attempt_id, seen.quiescent

@@ -172,7 +172,7 @@ class Watch:
         closed = all(gate is not None and gate.state is GateState.CLOSED for gate in gates)
         demand("I9", closed, one, "with", gates)
         last = max(gate.closed_sequence or 0 for gate in gates if gate)
-        names = {gate.principal.name for gate in gates if gate}
+        names = {gate.principal.gate_name for gate in gates if gate}
         proofs = [proof for proof, _ in rows.proofs.values() if proof.attempt_id == one.attempt_id]
         proven = any(
             proof.kind is ProofKind.OUTCOME and proof.ledger_sequence > last and set(proof.names_gates) == names

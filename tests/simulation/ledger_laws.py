@@ -323,7 +323,7 @@ def settle_attempt(rows: Rows, attempt_id: AttemptId) -> None:
     left = publication is not None and publication.state in open_states
     law(not left, "publication_settled_with_its_attempt", one, publication, "a publication of its own outcome")
     last = max(gate.closed_sequence or 0 for gate in rows_of)
-    names = {gate.principal.name for gate in rows_of}
+    names = {gate.principal.gate_name for gate in rows_of}
     proven = any(
         proof.attempt_id == attempt_id
         and proof.kind is ProofKind.OUTCOME

@@ -13,7 +13,7 @@ from dpone_provider.adapters.ledger.statements import gates as sql
 from dpone_provider.application.ports.ledger import Lock
 from dpone_provider.domain.attempt import Proof, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import AttemptId, Digest, Principal, ServiceId
+from dpone_provider.domain.identity import AttemptId, Digest, GateName, Principal, ServiceId
 
 
 class GateRows:
@@ -91,7 +91,12 @@ class GateRows:
         }
         self.session.add(sql.ADD_PROOF, [values])
         named = [
-            {"ledger_sequence": proof.ledger_sequence, "position": position, "principal_name": name}
+            {
+                "ledger_sequence": proof.ledger_sequence,
+                "position": position,
+                "service_id": name.service_id,
+                "principal_name": name.principal,
+            }
             for position, name in enumerate(proof.names_gates)
         ]
         self.session.add(sql.ADD_PROOF_GATE, named)
@@ -99,9 +104,9 @@ class GateRows:
     def proofs(self, attempt_id: AttemptId) -> tuple[Proof, ...]:
         """Return the attempt's proofs in ledger order."""
         rows = self.session.rows(sql.PROOFS_OF, id_attempt_id=attempt_id)
-        named: dict[int, list[str]] = defaultdict(list)
+        named: dict[int, list[GateName]] = defaultdict(list)
         for part in self.session.rows_of(sql.PROOF_GATES, [row.ledger_sequence for row in rows]):
-            named[part.ledger_sequence].append(part.principal_name)
+            named[part.ledger_sequence].append(GateName(ServiceId(part.service_id), part.principal_name))
         return tuple(
             Proof(
                 attempt_id=AttemptId(row.attempt_id),

@@ -298,6 +298,7 @@ ATTEMPT_PROOF_GATE = Table(
     METADATA,
     _key("ledger_sequence", BigInteger()),
     _key("position", Integer()),
+    _must("service_id", UUID_TEXT),
     _must("principal_name", WORD),
 )
 

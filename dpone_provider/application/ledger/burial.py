@@ -12,11 +12,11 @@ from dpone_provider.domain import gate as gates
 from dpone_provider.domain import publication as publications
 from dpone_provider.domain.attempt import Attempt, AttemptState, Proof, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import Principal, digest_of, principal_name
+from dpone_provider.domain.identity import GateName, Principal, digest_of, principal_name
 from dpone_provider.domain.outcomes import Refused
 from dpone_provider.domain.readmission import Burial
 
-EvidenceOf = Callable[[Attempt, tuple[str, ...], AttemptState], bytes]
+EvidenceOf = Callable[[Attempt, tuple[GateName, ...], AttemptState], bytes]
 """Makes the proof document of a judgement from the attempt, the gates that it names and the outcome."""
 
 
@@ -65,7 +65,7 @@ def _close(
             return closing
         tx.move_gate(locked, closing)
         locked = closing
-    evidence = evidence_of(attempt, (gate.principal.name,), AttemptState.RUNNING)
+    evidence = evidence_of(attempt, (gate.principal.gate_name,), AttemptState.RUNNING)
     decided = gates.bury(locked, burial=burial, sequence=tx.next_sequence(), evidence=digest_of(evidence))
     if isinstance(decided, Gate):
         tx.move_gate(locked, decided)
@@ -76,7 +76,7 @@ def _close(
 def _bar(tx: LedgerTransaction, attempt: Attempt, burial: Burial, evidence_of: EvidenceOf) -> None:
     name = principal_name(attempt.attempt_id)
     principal = Principal(service_id=burial.service_id, name=name, sid=name)
-    evidence = evidence_of(attempt, (name,), AttemptState.RUNNING)
+    evidence = evidence_of(attempt, (principal.gate_name,), AttemptState.RUNNING)
     barred = gates.bar(
         attempt.attempt_id, principal, existing=None, sequence=tx.next_sequence(), evidence=digest_of(evidence)
     )
@@ -90,7 +90,7 @@ def _prove(tx: LedgerTransaction, gate: Gate, evidence: bytes) -> None:
         attempt_id=gate.attempt_id,
         kind=ProofKind.GATES_CLOSED,
         evidence_digest=digest_of(evidence),
-        names_gates=(gate.principal.name,),
+        names_gates=(gate.principal.gate_name,),
         ledger_sequence=gate.closed_sequence or 0,
     )
     tx.add_proof(proof, evidence)

@@ -146,7 +146,7 @@ def _prove_closed(tx: LedgerTransaction, gate: Gate, evidence: bytes) -> None:
             attempt_id=gate.attempt_id,
             kind=ProofKind.GATES_CLOSED,
             evidence_digest=Digest(digest_of(evidence)),
-            names_gates=(gate.principal.name,),
+            names_gates=(gate.principal.gate_name,),
             ledger_sequence=gate.closed_sequence,
         )
         tx.add_proof(proof, evidence)

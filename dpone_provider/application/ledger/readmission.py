@@ -17,7 +17,7 @@ from dpone_provider.application.ports.readmission import AuthorityStanding, Stra
 from dpone_provider.domain import occurrence as occurrences
 from dpone_provider.domain import publication as publications
 from dpone_provider.domain.attempt import Attempt, AttemptState
-from dpone_provider.domain.identity import AttemptId, SlotId
+from dpone_provider.domain.identity import AttemptId, GateName, SlotId
 from dpone_provider.domain.occurrence import FINAL, Occurrence, OccurrenceState
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.domain.readmission import Burial, Readmission, require_open
@@ -164,7 +164,7 @@ def _ended(tx: LedgerTransaction, one: Occurrence, opened: Readmission) -> Occur
 def _fail_all(tx: LedgerTransaction, opened: Readmission, evidence_of: EvidenceOf) -> Refused | None:
     live = tx.attempts(environment=None, unresolved_only=True, limit=MANY)
     for one in sorted(live, key=lambda each: each.attempt_id):
-        names = tuple(gate.principal.name for gate in tx.gates(one.attempt_id))
+        names = tuple(gate.principal.gate_name for gate in tx.gates(one.attempt_id))
         for outcome in (AttemptState.COMMIT_UNKNOWN, AttemptState.FAILED):
             ended = _judged(tx, opened, one, names, outcome, evidence_of)
             if isinstance(ended, Refused):
@@ -177,7 +177,7 @@ def _judged(
     tx: LedgerTransaction,
     opened: Readmission,
     attempt: Attempt,
-    names: tuple[str, ...],
+    names: tuple[GateName, ...],
     outcome: AttemptState,
     evidence_of: EvidenceOf,
 ) -> Attempt | Refused:

@@ -11,7 +11,7 @@ from dpone_provider.application.ports.ledger import LedgerTransaction, Lock, Nod
 from dpone_provider.domain import attempt as attempts
 from dpone_provider.domain.attempt import Attempt, AttemptState, Proof, ProofKind
 from dpone_provider.domain.gate import Gate
-from dpone_provider.domain.identity import AttemptId, digest_of
+from dpone_provider.domain.identity import AttemptId, GateName, digest_of
 from dpone_provider.domain.outcomes import Failure, Refused
 from dpone_provider.domain.publication import PublicationState
 
@@ -20,14 +20,14 @@ from dpone_provider.domain.publication import PublicationState
 class Verdict:
     """What was observed of an attempt after its gates were CLOSED.
 
-    ``evidence`` is the proof document's canonical bytes; ``names_gates`` the principals whose closing it followed.
+    ``evidence`` is the proof document's canonical bytes; ``names_gates`` the gates whose closing it followed.
     ``publication`` is the outcome for its publication, None where the workload has none. ``because`` is for the message
     only: what kept it from succeeding, as far as the observer knows.
     """
 
     outcome: AttemptState
     evidence: bytes
-    names_gates: tuple[str, ...]
+    names_gates: tuple[GateName, ...]
     publication: PublicationState | None = None
     staged_object_gone: bool = False
     because: Failure | None = None
