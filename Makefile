@@ -24,7 +24,7 @@ soak: env ## play N seeded schedules from SEED on (500,000 from 0), then KILLS k
 		.venv/bin/python -m pytest tests/acceptance/test_kills.py -q
 	@test $(or $(RACES),0) = 0 || DPONE_TEST_RACED_GATES=$(RACES) DPONE_TEST_DELIVERIES=$$((2 * $(or $(RACES),0))) \
 		.venv/bin/python -m pytest tests/races -q --timeout=0
-	@test $(or $(CRASHES),0) = 0 || DPONE_TEST_CRASHES=$(CRASHES) .venv/bin/python -m pytest tests/crash -m lab -q --timeout=0
+	@test $(or $(CRASHES),0) = 0 || DPONE_TEST_CRASHES=$(CRASHES) .venv/bin/python -m pytest tests/crash -m lab -n 3 --dist worksteal -q --timeout=0
 	@test $(or $(MALFORMED),0) = 0 || DPONE_TEST_MALFORMED=$(MALFORMED) .venv/bin/python -m pytest tests/documents -m exhaustive -q
 
 bench: env ## measure, and print ratios; ONLY="attempt_overhead" chooses, ONLY=--list lists them
