@@ -9,9 +9,9 @@
 --
 -- How the laws are held:
 --   * CHECK, FOREIGN KEY and UNIQUE, here, hold what one row or a pair of rows can show.
---   * Triggers (015) refuse a step that no machine has, a change of a column that never changes, and every DELETE. They
+--   * Triggers (012 to 016) refuse a step that no machine has, a change of a column that never changes, and every DELETE. They
 --     fire for everybody, the administrator included.
---   * What several rows must show together is looked at by dpone_control.settle (015), the last statement of every
+--   * What several rows must show together is looked at by dpone_control.settle (017), the last statement of every
 --     transaction of the ledger. SQL Server has no triggers that wait for COMMIT; so whatever changed is noted in the
 --     table unsettled, and a change that was committed without settle is looked at by the next transaction that settles.
 -- The collation is binary: names and ids compare as they do in the product, byte by byte. Keys of ids are binary(32).
@@ -576,4 +576,4 @@ CREATE TABLE dpone_control.no_truncate (
 );
 
 COMMIT TRANSACTION;
-PRINT 'dpone: the tables are there; next: 015_control_laws.sql';
+PRINT 'dpone: the tables are there; next: 011_control_words.sql';

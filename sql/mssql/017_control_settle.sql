@@ -14,9 +14,11 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.publication_moves') IS NULL OR OBJECT_ID(N'dpone_control.login_gate_moves') IS NULL
+IF OBJECT_ID(N'dpone_control.authority_moves') IS NULL OR OBJECT_ID(N'dpone_control.attempt_moves') IS NULL
+    OR OBJECT_ID(N'dpone_control.publication_moves') IS NULL OR OBJECT_ID(N'dpone_control.attempt_kept') IS NULL
+    OR OBJECT_ID(N'dpone_control.slot_moves') IS NULL
 BEGIN
-    RAISERROR(N'the machines are not here; run 016_control_machines.sql first', 16, 1);
+    RAISERROR(N'the laws are not complete; run 011 to 016 first', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF SUSER_ID(N'${controller_login}') IS NULL

@@ -1,7 +1,7 @@
 -- 060_upgrade.sql: begin to renew what is installed, with occurrences ACTIVE and nothing of them lost.
 --
 -- Who runs it: a member of sysadmin, in the control database, after the DAGs were paused. Then, in this order, as shipped
--- with the new version: 015, 016, 017, 020, 025, 026, 030 (or 031), 040 and 045 for each target, 050.
+-- with the new version: 011 to 017, 020, 025, 026, 030 (or 031), 040 and 045 for each target, 050.
 -- Filled in before it is sent: ${control_database}, as in 010.
 -- Running it again changes nothing.
 --
@@ -10,7 +10,7 @@
 -- script refuses while a gate is open, and then takes the signatures away: until 030 has run, no login can be issued, and
 -- an attempt that begins in between fails before any effect. (Where 031 granted the rights there is nothing to take away:
 -- each procedure is renewed whole, and the paused DAGs are what keeps attempts away.)
--- A version of this schema that changes tables comes with a script of its own between 060 and 015, named 061 and so on;
+-- A version of this schema that changes tables comes with a script of its own between 060 and 011, named 061 and so on;
 -- this is version 1, the first.
 
 SET ANSI_NULLS ON;
@@ -40,5 +40,5 @@ IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 COMMIT TRANSACTION;
 SELECT o.environment, o.occurrence_id, o.state, o.generation FROM dpone_control.occurrence AS o WITH (READCOMMITTEDLOCK)
 WHERE o.state IN ('REQUESTED', 'PREPARED', 'ACTIVE', 'RETIRING') ORDER BY o.environment;
-PRINT 'dpone: nothing is under way; run 015, 016, 017, 020, 025, 026, 030, then 040 and 045 for each target, then 050';
+PRINT 'dpone: nothing is under way; run 011 to 017, 020, 025, 026, 030, then 040 and 045 for each target, then 050';
 GO

@@ -14,6 +14,10 @@ from dpone_provider.sql_files import shipped_sql
 
 CONTROL: Final = (
     "010_control_schema.sql",
+    "011_control_words.sql",
+    "012_control_readmission.sql",
+    "013_control_attempts.sql",
+    "014_control_gates.sql",
     "015_control_laws.sql",
     "016_control_machines.sql",
     "017_control_settle.sql",

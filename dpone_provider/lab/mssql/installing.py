@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from dpone_provider.adapters.mssql.errors import ServerError
 from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.application.installation import shipped
 from dpone_provider.application.installation.rendering import fill_in, variables
 from dpone_provider.application.installation.tsql import batches
 from dpone_provider.assembly import installing
@@ -24,16 +25,7 @@ from dpone_provider.lab.mssql.given import GivenServer
 from dpone_provider.lab.mssql.making import Names
 from dpone_provider.sql_files import shipped_sql
 
-CONTROL: Final = (
-    "010_control_schema.sql",
-    "015_control_laws.sql",
-    "016_control_machines.sql",
-    "017_control_settle.sql",
-    "020_gate.sql",
-    "025_logins.sql",
-    "026_describe.sql",
-    "030_signatures.sql",
-)
+CONTROL: Final = (*shipped.CONTROL, "030_signatures.sql")
 ENABLE: Final = "021_enable_gate.sql"
 BREAK_GLASS: Final = "022_break_glass.sql"
 TARGET: Final = "040_enrol_target.sql"

@@ -12,6 +12,7 @@ from typing import Final
 
 from dpone_provider.adapters.mssql.errors import ERRORS
 from dpone_provider.adapters.mssql.session import MssqlServer
+from dpone_provider.application.installation import shipped
 from dpone_provider.application.installation.rendering import fill_in, variables
 from dpone_provider.application.installation.tsql import batches
 from dpone_provider.domain.connection import Credential, Endpoint
@@ -32,17 +33,7 @@ NEEDED: Final = (
     Capability.TRANSACTION_IDS,
 )
 """What every script of the installation uses."""
-CONTROL: Final = (
-    "010_control_schema.sql",
-    "015_control_laws.sql",
-    "016_control_machines.sql",
-    "017_control_settle.sql",
-    "020_gate.sql",
-    "025_logins.sql",
-    "026_describe.sql",
-    "030_signatures.sql",
-    "021_enable_gate.sql",
-)
+CONTROL: Final = (*shipped.CONTROL, "030_signatures.sql", "021_enable_gate.sql")
 TARGET: Final = ("040_enrol_target.sql", "045_enrol_schema.sql")
 SCHEMA: Final = "stage"
 SCRIPT_SECONDS: Final = 120.0

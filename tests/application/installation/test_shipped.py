@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import dpone_provider
 from dpone_provider.application.installation.shipped import (
     CONTROL,
     Names,
@@ -67,3 +71,13 @@ def test_names_stand_in_the_targets_modules() -> None:
     modules = named(in_target(NAMES, TARGET), ObjectKind.MODULE)
     assert "N'ctl'" in (modules["dpone_receipt.writers"].definition or "")
     assert "EXEC [dpone].dpone_gate.require_current" in (modules["dpone_receipt.add_receipt"].definition or "")
+
+
+def test_whoever_lists_the_scripts_lists_them_all() -> None:
+    """One that is left out is missed by nobody until a server is at hand."""
+    root = Path(dpone_provider.__file__).parents[1]
+    paths = [path for folder in ("dpone_provider", "tests") for path in (root / folder).rglob("*.py")]
+    lists = {path: re.findall(r'(?:"0\d\d_\w+\.sql",\s*){3,}', path.read_text(encoding="utf-8")) for path in paths}
+    parts = [(path, one) for path, found in lists.items() for one in found if "016_control_machines" in one]
+    assert [path for path, one in parts if not all(script in one for script in CONTROL)] == []
+    assert parts
