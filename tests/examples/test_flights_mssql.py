@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dpone_provider.application.release import Released
 from dpone_provider.documents.execution_pack import ExecutionPackV2
@@ -44,20 +45,16 @@ def release(where: Path, *releases: str) -> Released:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Released:
-    return release(tmp_path_factory.mktemp("first"), FIRST)
+def both(tmp_path_factory: pytest.TempPathFactory) -> Released:
+    """Release the second over the first: every model of the sample is in it."""
+    return release(tmp_path_factory.mktemp("both"), FIRST, SECOND)
 
 
-@pytest.fixture(scope="module")
-def second(tmp_path_factory: pytest.TempPathFactory) -> Released:
-    return release(tmp_path_factory.mktemp("second"), FIRST, SECOND)
-
-
-def test_each_workload_is_one_of_production(first: Released) -> None:
+def test_each_workload_is_one_of_production(both: Released) -> None:
     ends = {}
-    for path in first.built.files:
+    for path in both.built.files:
         if path.startswith(("generated/", "ordinary/")) and path.endswith(".json") and "/constituent" not in path:
-            made = pack(first, path)
+            made = pack(both, path)
             assert isinstance(made, TransferPackV1)
             ends[made.id] = (made.source.kind, made.target.kind)
     assert ends == {
@@ -68,17 +65,17 @@ def test_each_workload_is_one_of_production(first: Released) -> None:
     }
 
 
-def test_every_relation_that_dbt_sqlserver_may_write_is_asked_for(first: Released) -> None:
-    made = pack(first, MART)
+def test_every_relation_that_dbt_sqlserver_may_write_is_asked_for(both: Released) -> None:
+    made = pack(both, MART)
     assert isinstance(made, ExecutionPackV2)
     assert {one.name: one.version for one in made.adapter.versions}["dbt-sqlserver"].startswith("1.11.")
     written = {str(one.written.relation) for one in made.writes}
-    for name in ("stg_flights", "daily_carrier_delays", "fleet_usage", "flights_by_hour"):
+    for name in ("stg_flights", "daily_carrier_delays", "fleet_usage", "flights_by_hour", "route_popularity"):
         assert {f"mart.{name}{helper}" for helper in ("", "__dbt_tmp", "__dbt_backup", "__dbt_tmp_vw")} <= written
 
 
-def test_the_marts_go_on_with_the_types_that_they_have_on_postgresql(first: Released) -> None:
-    made = pack(first, "generated/flights_mart.mart.fleet_usage.json")
+def test_the_marts_go_on_with_the_types_that_they_have_on_postgresql(both: Released) -> None:
+    made = pack(both, "generated/flights_mart.mart.fleet_usage.json")
     assert isinstance(made, TransferPackV1)
     assert [(one.name, one.type, one.nullable) for one in made.columns] == [
         ("tailnum", "string(6)", False),
@@ -95,8 +92,15 @@ def test_the_marts_go_on_with_the_types_that_they_have_on_postgresql(first: Rele
     ]
 
 
-def test_what_the_adapter_would_decide_by_default_is_said(first: Released) -> None:
-    manifest = json.loads(first.built.files["native/flights_mart/manifest.json"])
+@pytest.mark.parametrize("name", [FIRST, SECOND])
+def test_both_workspaces_are_those_of_postgresql_but_for_the_threads(name: str) -> None:
+    found = [yaml.safe_load((EXAMPLES / layer / "workspace.yaml").read_text()) for layer in (name, f"{name}-mssql")]
+    assert [one["native"][0].pop("threads") for one in found] == [2, 1]
+    assert found[0] == found[1]
+
+
+def test_what_the_adapter_would_decide_by_default_is_said(both: Released) -> None:
+    manifest = json.loads(both.built.files["native/flights_mart/manifest.json"])
     models = [one for one in manifest["nodes"].values() if one["resource_type"] == "model"]
     assert {one["config"]["as_columnstore"] for one in models} == {False}
     project = (EXAMPLES / "flights-mssql" / "dbt" / "dbt_project.yml").read_text()
@@ -108,13 +112,3 @@ def test_what_the_adapter_would_decide_by_default_is_said(first: Released) -> No
         "use_dbt_transactions",
     ):
         assert f"dbt_sqlserver_{flag}: " in project
-
-
-def test_the_second_release_has_one_more_model_and_a_changed_transfer(first: Released, second: Released) -> None:
-    old, new = pack(first, MART), pack(second, MART)
-    assert isinstance(old, ExecutionPackV2)
-    assert isinstance(new, ExecutionPackV2)
-    models = [{one.id for one in made.nodes if one.resource_type == "model"} for made in (old, new)]
-    assert models[1] - models[0] == {"model.flights_mart.route_popularity"}
-    assert first.built.files["ordinary/planes.json"] != second.built.files["ordinary/planes.json"]
-    assert first.built.files["ordinary/flights.json"] == second.built.files["ordinary/flights.json"]

@@ -64,6 +64,7 @@ class Demo:
             self._run()
         except DponeError as error:
             self.told(str(error.failure.problem))
+            self.stages.require_told(error)
         return self.stages.report()
 
     def _run(self) -> None:

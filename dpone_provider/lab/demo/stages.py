@@ -58,11 +58,15 @@ class Stages:
         try:
             yield seen
         except DponeError as error:
-            verdict = Verdict.REFUSED if isinstance(error.failure, Refused) else Verdict.FAILED
-            self._add(name, verdict, str(error.failure.problem), seen, began)
+            self._failed(name, error, seen, began)
             raise
         verdict = Verdict.OBSERVED if seen.observed else Verdict.UNVERIFIED
         self._add(name, verdict, seen.observed or "nothing was observed", seen, began)
+
+    def require_told(self, error: DponeError) -> None:
+        """Write down what ended the run although every stage was observed: something of it is left."""
+        if all(stage.verdict is Verdict.OBSERVED for stage in self.done):
+            self._failed("end", error, Observation(), self.clock.monotonic())
 
     def workload_observed(self, workload: str) -> None:
         """Count a workload whose outcome and rows were observed; ``workload`` names it with its release."""
@@ -78,6 +82,10 @@ class Stages:
             expected_workloads=self.expected_workloads,
             observed_workloads=len(self.workloads),
         )
+
+    def _failed(self, name: str, error: DponeError, seen: Observation, began: float) -> None:
+        verdict = Verdict.REFUSED if isinstance(error.failure, Refused) else Verdict.FAILED
+        self._add(name, verdict, str(error.failure.problem), seen, began)
 
     def _add(self, name: str, verdict: Verdict, observed: str, seen: Observation, began: float) -> None:
         stage = Stage(

@@ -148,11 +148,15 @@ class FakeInstance:
     def answer(self, text: str, values: Sequence[Cell], number: int) -> Sequence[Answer]:
         """Answer one batch of the adapter's."""
         given = dict(zip(_DECLARED.findall(text), values, strict=False))
-        body = _DECLARED.sub("", text.removeprefix("SET NOCOUNT, XACT_ABORT ON;")).strip()
+        body = _body(text)
         for handled, handler in self._handlers().items():
             if body == handled:
                 return handler(given, number)
         return self._table(body)
+
+    def knows(self, text: str) -> bool:
+        """Tell whether a batch is one of the adapter's statements that are answered here."""
+        return _body(text) in self._handlers()
 
     def _handlers(self) -> dict[str, Handler]:
         named: dict[tuple[Any, str], Handler] = {
@@ -400,6 +404,10 @@ class FakeInstance:
         places = [("id", "name").index(name) for name in names]
         rows = self.standing[Relation(*selected.groups()[1:])].rows
         return [_rows([tuple(row[place] for place in places) for row in rows], width=len(names), names=names)]
+
+
+def _body(text: str) -> str:
+    return _DECLARED.sub("", text.removeprefix("SET NOCOUNT, XACT_ABORT ON;")).strip()
 
 
 class ServedInstance:

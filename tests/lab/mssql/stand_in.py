@@ -34,7 +34,7 @@ class StandIn:
     @contextmanager
     def serving(self) -> Iterator[GivenServer]:
         """Listen until the block ends; give what the lab is given."""
-        with serving(self._answer) as self.server:
+        with serving(self.answer) as self.server:
             found = server_at(self.server.port)
             yield GivenServer(found.endpoint, Credential("administrator", found.credential.password))
 
@@ -43,7 +43,8 @@ class StandIn:
         texts = [text.removeprefix(HEAD).strip() for text in self.server.sent()]
         return [text for text in texts if not text.startswith("SET ANSI_NULLS, ANSI_PADDING")]
 
-    def _answer(self, text: str, values: Sequence[Cell], number: int) -> Sequence[Answer]:
+    def answer(self, text: str, values: Sequence[Cell], number: int) -> Sequence[Answer]:
+        """Answer one batch."""
         body = text.removeprefix(HEAD).strip()
         if self.refusing and self.refusing in body:
             return [Error(51000, "refused by the stand-in")]
