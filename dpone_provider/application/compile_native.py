@@ -142,6 +142,9 @@ def _workload(compilation: Compilation, project: _Project, workload: NativeWorkl
                 "versions": tuple(
                     {"name": name, "version": version} for name, version in sorted(project.compiled.adapter_versions)
                 ),
+                "flags": tuple(
+                    {"name": name, "value": value} for name, value in sorted(project.compiled.adapter_flags)
+                ),
             },
             "connection": project.declared.connection,
             "database": project.database,

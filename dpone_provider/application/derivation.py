@@ -108,4 +108,5 @@ def _expected(each: ManifestNode) -> ExpectedNode:
         materialized=node.materialized,
         relation=RelationText.of(node.relation) if node.relation is not None else None,
         rebuilt_whole=node.rebuilt_whole,
+        as_columnstore=each.as_columnstore,
     )

@@ -12,7 +12,7 @@ from dpone_provider.application.dbt_workload import DbtWorkload
 from dpone_provider.application.observation import DbtObserver
 from dpone_provider.application.parent import Parent
 from dpone_provider.application.ports.credentials import Credentials
-from dpone_provider.application.ports.dbt import DbtRunner
+from dpone_provider.application.ports.dbt import CompiledAs, DbtRunner
 from dpone_provider.application.ports.gate import GrantPlan
 from dpone_provider.application.ports.ledger import Ledger
 from dpone_provider.application.ports.process import ChildCommand, ChildRunner
@@ -111,7 +111,7 @@ class WorkloadMaker:
                 pack.target_schema,
                 issued,
                 pack.threads,
-                pack.manifest_digest,
+                _compiled_as(pack),
             )
 
         return DbtWorkload(
@@ -147,6 +147,14 @@ def publish_job(attempt: Attempt, pack: TransferPackV1, target: Connection) -> P
         target=pack.target.relation,
         staged=Relation(staging or pack.target.schema_name, name),
         declared=pack.declared,
+    )
+
+
+def _compiled_as(pack: ExecutionPackV2) -> CompiledAs:
+    return CompiledAs(
+        manifest_digest=pack.manifest_digest,
+        versions=tuple((one.name, one.version) for one in pack.adapter.versions),
+        flags=tuple((one.name, one.value) for one in pack.adapter.flags),
     )
 
 

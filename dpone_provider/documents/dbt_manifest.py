@@ -25,6 +25,13 @@ _KNOWN: Final = MappingProxyType(
         "test": frozenset({"test"}),
     }
 )
+_COLUMNSTORES: Final = frozenset({"table", "incremental", "snapshot"})
+"""What dbt-sqlserver makes by ``create_table_as``, where it reads ``as_columnstore``; a seed is made otherwise."""
+_EFFECTS: Final = (
+    *("grants", "denies", "masks", "schema_authorization"),
+    *("sql_header", "auto_provision_aad_principals"),
+)
+"""Settings that do something beside the model's own relation, on either adapter."""
 _NEXT: Final = "change the dbt project, then compile again"
 
 
@@ -43,6 +50,7 @@ class ManifestNode:
 
     ``databases`` are those of its own relation and of everything it reads. ``effects`` are in words: hooks, grants,
     unknown materialisations, whatever would write or change something that the footprint does not have.
+    ``as_columnstore`` is what dbt-sqlserver will do with a table, None where it is not asked.
     """
 
     node: DbtNode
@@ -50,6 +58,7 @@ class ManifestNode:
     databases: frozenset[str]
     columns: tuple[ManifestColumn, ...]
     effects: tuple[str, ...]
+    as_columnstore: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +150,14 @@ def _manifest(read: _Reading, value: Json) -> DbtManifest:
         )
     raw = read.mapping(value, "nodes")
     relations = _Relations(read, raw, read.mapping(value, "sources"))
-    nodes = {node_id: _node(read, node_id, node, relations) for node_id, node in sorted(raw.items()) if _runs(node)}
+    on_sql_server = metadata.get("adapter_type") == "sqlserver"
+    run = ((node_id, node) for node_id, node in sorted(raw.items()) if _runs(node))
+    nodes = {node_id: _node(read, node_id, node, relations, on_sql_server) for node_id, node in run}
     return DbtManifest(
         project_name=read.text(metadata, "project_name"),
         adapter_type=read.text(metadata, "adapter_type"),
         nodes=MappingProxyType(nodes),
-        effects=tuple(_project_effects(raw)),
+        effects=(*_project_effects(raw), *(f"the function {one}" for one in sorted(read.mapping(value, "functions")))),
     )
 
 
@@ -204,7 +215,7 @@ class _Relations:
         return [unique_id for unique_id in ids if isinstance(unique_id, str)]
 
 
-def _node(read: _Reading, node_id: str, raw: Any, relations: _Relations) -> ManifestNode:
+def _node(read: _Reading, node_id: str, raw: Any, relations: _Relations, on_sql_server: bool) -> ManifestNode:
     config = read.mapping(raw, "config")
     kind = read.text(raw, "resource_type")
     own = relations.own(raw)
@@ -223,7 +234,13 @@ def _node(read: _Reading, node_id: str, raw: Any, relations: _Relations) -> Mani
         databases=frozenset(databases),
         columns=tuple(_columns(read, raw)),
         effects=tuple(_effects(read, raw, node, config)),
+        as_columnstore=_as_columnstore(config) if on_sql_server and node.materialized in _COLUMNSTORES else None,
     )
+
+
+def _as_columnstore(config: Mapping[str, Any]) -> bool:
+    """Return what dbt-sqlserver takes (``config.get('as_columnstore', default=true)``, by Jinja's truth)."""
+    return bool(config.get("as_columnstore", True))
 
 
 def _columns(read: _Reading, raw: Any) -> Iterator[ManifestColumn]:
@@ -244,7 +261,7 @@ def _effects(read: _Reading, raw: Any, node: DbtNode, config: dict[str, Any]) ->
     for hook in ("pre-hook", "post-hook"):
         if config.get(hook):
             yield f"a {hook}"
-    for effect in ("grants", "sql_header"):
+    for effect in _EFFECTS:
         if config.get(effect):
             yield f"the config {effect}"
     if node.resource_type == "test" and (config.get("store_failures") or config.get("store_failures_as")):

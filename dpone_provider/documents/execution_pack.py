@@ -16,7 +16,8 @@ from dpone_provider.domain.identity import EngineKind, Relation
 class ExpectedNode(Part):
     """A node that the run must report: dbt's unique id, what it is, and what it leaves.
 
-    ``rebuilt_whole`` tells that a next run builds it anew, whatever a killed run left.
+    ``rebuilt_whole`` tells that a next run builds it anew, whatever a killed run left. ``as_columnstore`` tells, on SQL
+    Server, whether its table gets a clustered columnstore index; null for what makes no table of that kind.
     """
 
     id: ShortText
@@ -24,6 +25,7 @@ class ExpectedNode(Part):
     materialized: ShortText
     relation: RelationText | None = None
     rebuilt_whole: bool
+    as_columnstore: bool | None = None
 
 
 class AdapterVersion(Part):
@@ -33,13 +35,23 @@ class AdapterVersion(Part):
     version: ShortText
 
 
+class AdapterFlag(Part):
+    """One behaviour flag of the adapter, as the project sets it or the adapter has it."""
+
+    name: ShortText
+    value: bool
+
+
 class Adapter(Part):
-    """The dbt adapter: its engine and the versions that compiled the project, by name."""
+    """The dbt adapter: its engine, the versions that compiled the project and its behaviour flags, each by name."""
 
     kind: EngineKind
     versions: Annotated[
         tuple[AdapterVersion, ...], AfterValidator(lambda them: ordered(them, lambda each: each.name, "distribution"))
     ]
+    flags: Annotated[
+        tuple[AdapterFlag, ...], AfterValidator(lambda them: ordered(them, lambda each: each.name, "flag"))
+    ] = ()
 
 
 class WrittenText(Part):

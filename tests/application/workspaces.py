@@ -108,6 +108,7 @@ class FakeDbt:
             project_name=self.value["metadata"]["project_name"],
             adapter_kind=adapter,
             adapter_versions=(("dbt-core", "1.11.0"), ("dbt-postgres", "1.10.0")),
+            adapter_flags=(("a_flag", False),),
             manifest=json.dumps(self.value, sort_keys=True).encode(),
             nodes=(),
             selected={name: self.selected.get(name, tuple(sorted(self.value["nodes"]))) for name in selectors},

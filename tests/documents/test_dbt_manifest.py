@@ -89,6 +89,9 @@ def test_columns_with_their_constraints() -> None:
         ({"config": {"post-hook": [1]}}, "a post-hook"),
         ({"config": {"pre-hook": [1]}}, "a pre-hook"),
         ({"config": {"grants": {"select": ["x"]}}}, "the config grants"),
+        ({"config": {"denies": {"select": ["x"]}}}, "the config denies"),
+        ({"config": {"masks": {"day": "default()"}}}, "the config masks"),
+        ({"config": {"schema_authorization": "x"}}, "the config schema_authorization"),
         ({"config": {"sql_header": "x"}}, "the config sql_header"),
         ({"materialized": "custom"}, "the materialization custom"),
         ({"language": "python"}, "the language python"),
@@ -119,7 +122,27 @@ def test_hooks_of_the_run_are_effects_of_the_project() -> None:
     value = manifest()
     value["nodes"]["operation.sales.end-0"] = {"resource_type": "operation"}
     value["nodes"]["analysis.sales.x"] = {"resource_type": "analysis"}
-    assert read(value).effects == ("the hook operation.sales.end-0",)
+    value["functions"] = {"function.sales.f": {}}
+    assert read(value).effects == ("the hook operation.sales.end-0", "the function function.sales.f")
+
+
+@pytest.mark.parametrize(
+    ("materialized", "config", "expected"),
+    [
+        ("table", {}, True),
+        ("incremental", {}, True),
+        ("table", {"as_columnstore": False}, False),
+        ("view", {"as_columnstore": True}, None),
+    ],
+)
+def test_sql_servers_columnstores_are_told_as_the_adapter_makes_them(
+    materialized: str, config: dict[str, Any], expected: bool | None
+) -> None:
+    """Its default is a columnstore: nobody has to know that."""
+    value = manifest({"model.sales.a": model("a", materialized=materialized, config=config)})
+    assert read(value).nodes["model.sales.a"].as_columnstore is None
+    value["metadata"]["adapter_type"] = "sqlserver"
+    assert read(value).nodes["model.sales.a"].as_columnstore is expected
 
 
 def test_another_version_and_other_shapes_are_refused() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpone_provider.application.ports.dbt import DbtFinished, DbtNodeEvent, NodeStatus
+from dpone_provider.application.ports.dbt import CompiledAs, DbtFinished, DbtNodeEvent, NodeStatus
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.identity import Digest, Relation
+from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.schema.tables import Column
 from dpone_provider.domain.secret import Secret
 from tests.simulation.children import ServerAt, SimulatedChild
@@ -36,7 +36,7 @@ class SimulatedDbt:
         schema: str,
         credential: Credential,
         threads: int,
-        manifest_digest: Digest,
+        compiled: CompiledAs,
     ) -> ChildCommand:
         """Return the command: nodes in argv, the secret in the environment."""
         self.endpoints[credential.user] = endpoint

@@ -62,7 +62,8 @@ STATUSES = {
 
 
 class Job(TypedDict, total=False):
-    """What to do. ``selectors`` belong to ``compile``; ``nodes``, ``manifest_digest`` and ``threads`` to ``build``."""
+    """What to do. ``selectors`` belong to ``compile``; ``nodes``, ``threads`` and what the project was compiled as
+    (``manifest_digest``, ``versions``, ``flags``) to ``build``."""
 
     do: str
     project: str
@@ -71,6 +72,8 @@ class Job(TypedDict, total=False):
     selectors: dict[str, list[str]]
     nodes: list[str]
     manifest_digest: str
+    versions: list[list[str]]
+    flags: list[list[Any]]
     threads: int
 
 
@@ -159,7 +162,8 @@ def compile_project(job: Job, tell: Telling) -> int:
     selected = {name: dbt.select(words) for name, words in sorted(job["selectors"].items())}
     path = Path(job["work"]) / "manifest.canonical.json"
     path.write_bytes(manifest)
-    tell(event="compiled", manifest=str(path), selected=selected, versions=versions(job["adapter"]))
+    adapter = job["adapter"]
+    tell(event="compiled", manifest=str(path), selected=selected, versions=versions(adapter), flags=flags(adapter))
     return 0
 
 
@@ -167,6 +171,7 @@ def build(job: Job, tell: Telling) -> int:
     """Build exactly the job's nodes, if the project still is what was compiled."""
     forbid_pooling(job["adapter"])
     start_helper()
+    require_same("dbt_versions_differ", "versions", versions(job["adapter"]), job["versions"])
     dbt = Dbt(job)
     found = "sha256:" + hashlib.sha256(dbt.parse()).hexdigest()
     if found != job["manifest_digest"]:
@@ -175,6 +180,7 @@ def build(job: Job, tell: Telling) -> int:
             f"the manifest is {found}, compiled was {job['manifest_digest']}: another version of dbt or its adapter, "
             "another database or schema, or a project that depends on its target or on the time",
         )
+    require_same("dbt_flags_differ", "the adapter's behaviour flags", flags(job["adapter"]), job["flags"])
     missing = sorted(set(job["nodes"]) - set(dbt.manifest.nodes))
     if missing:
         raise Refusal("dbt_node_missing", f"not in the project: {', '.join(missing)}")
@@ -245,6 +251,27 @@ def versions(adapter: str) -> list[list[str]]:
     """Return name and version of the distributions that decide what dbt does, in name order."""
     names = sorted({"dbt-core", "dbt-adapters", "dbt-common", f"dbt-{adapter}"})
     return [[name, metadata.version(name)] for name in names]
+
+
+def flags(adapter: str) -> list[list[Any]]:
+    """Return name and value of the adapter's behaviour flags, in name order; the project was parsed before.
+
+    Once each: dbt-adapters tells one of its own flags again for every adapter that the process has made.
+    """
+    made = import_module("dbt.adapters.factory").get_adapter_by_type(adapter)
+    return [
+        [name, value]
+        for name, value in sorted({flag.name: bool(flag.no_warn) for flag in made.behavior._flags}.items())
+    ]
+
+
+def require_same(reason: str, what: str, found: list[list[Any]], compiled: list[list[Any]]) -> None:
+    """Refuse what is not as it was compiled, naming each difference."""
+    was, now = dict(compiled), dict(found)
+    names = [name for name in sorted(was | now) if was.get(name) != now.get(name)]
+    if names:
+        differing = "; ".join(f"{name} {now.get(name)}, compiled with {was.get(name)}" for name in names)
+        raise Refusal(reason, f"{what}: {differing}")
 
 
 def require_adapter(adapter: str) -> None:

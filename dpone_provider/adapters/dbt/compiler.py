@@ -102,6 +102,7 @@ def _compiled(
         project_name=read.project_name,
         adapter_kind=adapter,
         adapter_versions=tuple((str(name), str(version)) for name, version in told["versions"]),
+        adapter_flags=tuple((str(name), value is True) for name, value in told["flags"]),
         manifest=manifest,
         nodes=tuple(one.node for one in read.nodes.values()),
         selected=MappingProxyType(selected),

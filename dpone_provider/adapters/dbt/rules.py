@@ -26,9 +26,9 @@ STRATEGIES: Final = frozenset({None, "append", "delete+insert", "merge"})
 SNAPSHOT_STRATEGIES: Final = frozenset({"timestamp", "check"})
 EFFECT_SETTINGS: Final = (
     *("grants", "denies", "schema_authorization", "masks", "masking_policy", "row_access_policy", "policy_tags"),
-    *("sql_header", "unlogged"),
+    *("sql_header", "unlogged", "auto_provision_aad_principals"),
 )
-"""Settings that run SQL of their own, give or take rights, or make a table that a crash empties."""
+"""Settings that run SQL of their own, give or take rights, make principals, or make a table that a crash empties."""
 NAMING_MACROS: Final = frozenset({"generate_schema_name", "generate_alias_name", "generate_database_name"})
 """dbt's hooks for naming: what they give stands in the manifest."""
 HARMLESS_MACROS: Final = frozenset({"get_where_subquery"})

@@ -10,10 +10,10 @@ from dpone_provider.adapters.dbt.events import read_events
 from dpone_provider.adapters.dbt.interpreter import dbt_python, usable
 from dpone_provider.adapters.dbt.profile import ADAPTERS, ODBC_DRIVER, unsupported
 from dpone_provider.adapters.dbt.surroundings import child_command
-from dpone_provider.application.ports.dbt import DbtFinished, DbtNodeEvent
+from dpone_provider.application.ports.dbt import CompiledAs, DbtFinished, DbtNodeEvent
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.connection import Credential, Endpoint
-from dpone_provider.domain.identity import Digest, EngineKind
+from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.outcomes import Refused, unwind
 
 
@@ -35,7 +35,7 @@ class DbtChildRunner:
         schema: str,
         credential: Credential,
         threads: int,
-        manifest_digest: Digest,
+        compiled: CompiledAs,
     ) -> ChildCommand:
         """Unpack the bundle into ``directory/project`` and return the command that builds exactly ``selection``."""
         python = dbt_python() if self._python is None else usable(self._python)
@@ -50,7 +50,9 @@ class DbtChildRunner:
             "project": str(project),
             "adapter": ADAPTERS[endpoint.kind],
             "nodes": sorted(selection),
-            "manifest_digest": manifest_digest,
+            "manifest_digest": compiled.manifest_digest,
+            "versions": compiled.versions,
+            "flags": compiled.flags,
         }
         driver = self._odbc_driver() if endpoint.kind is EngineKind.MSSQL else ODBC_DRIVER
         return child_command(python, directory, endpoint, schema, credential, job, threads, driver)

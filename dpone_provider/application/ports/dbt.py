@@ -16,17 +16,29 @@ from dpone_provider.domain.outcomes import Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledAs:
+    """What decides what dbt makes of a project, as it was compiled: the digest of the manifest, the versions of dbt and
+    its adapter by distribution, and the adapter's behaviour flags by name, each in order. A run requires the same."""
+
+    manifest_digest: Digest
+    versions: tuple[tuple[str, str], ...]
+    flags: tuple[tuple[str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledProject:
     """What ``dbt compile`` gave without any connection to a database.
 
     ``manifest`` is dbt's manifest made deterministic (no times, no invocation ids, no absolute paths), ``nodes`` every
     model, seed, snapshot and test of it, ``selected`` the unique ids for each selector asked, in id order; ephemeral
-    models, which dbt never runs by themselves, are in no selection.
+    models, which dbt never runs by themselves, are in no selection. ``adapter_flags`` are the adapter's behaviour
+    flags, as the project sets them or the adapter has them.
     """
 
     project_name: str
     adapter_kind: EngineKind
     adapter_versions: tuple[tuple[str, str], ...]
+    adapter_flags: tuple[tuple[str, bool], ...]
     manifest: bytes
     nodes: tuple[DbtNode, ...]
     selected: Mapping[str, tuple[str, ...]]
@@ -84,12 +96,12 @@ class DbtRunner(Protocol):
         schema: str,
         credential: Credential,
         threads: int,
-        manifest_digest: Digest,
+        compiled: CompiledAs,
     ) -> ChildCommand:
         """Unpack the project bundle into ``directory``, write a profile that holds environment references only, and
         return the child command that runs ``dbt build`` over exactly the selected node ids.
 
-        The child parses the project anew and refuses, before it connects, if its manifest has not ``manifest_digest``.
+        The child parses the project anew and refuses, before it connects, what is not as ``compiled`` says.
 
         Raises:
             DponeError: *refused*: no interpreter, an engine without dbt adapter, a bundle that is not fit.

@@ -11,8 +11,8 @@ from dpone_provider.adapters.dbt.compiler import DbtChildCompiler
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.workspace.disk import DiskWorkspace
-from dpone_provider.application.ports.dbt import CompiledProject
-from dpone_provider.domain.identity import Digest, EngineKind, digest_of
+from dpone_provider.application.ports.dbt import CompiledAs, CompiledProject
+from dpone_provider.domain.identity import EngineKind, digest_of
 from dpone_provider.domain.outcomes import Refused
 
 FLIGHTS = Path(__file__).parents[3] / "examples" / "flights" / "dbt"
@@ -46,9 +46,13 @@ class Bundled:
     bundle: Path
 
     @property
-    def manifest_digest(self) -> Digest:
-        """What a pack says of the manifest."""
-        return digest_of(self.compiled.manifest)
+    def compiled_as(self) -> CompiledAs:
+        """What a pack says of the compilation."""
+        return CompiledAs(
+            manifest_digest=digest_of(self.compiled.manifest),
+            versions=self.compiled.adapter_versions,
+            flags=self.compiled.adapter_flags,
+        )
 
 
 def bundled(project: Path, selectors: Mapping[str, Sequence[str]], where: Path, *, database: str) -> Bundled:

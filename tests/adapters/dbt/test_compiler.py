@@ -13,7 +13,9 @@ from dpone_provider.adapters.dbt.compiler import DbtChildCompiler
 from dpone_provider.adapters.dbt.interpreter import CHILD, dbt_python
 from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.application.derivation import derive
 from dpone_provider.application.ports.dbt import CompiledProject, DbtCompiler
+from dpone_provider.documents.dbt_manifest import DbtManifest, read_manifest
 from dpone_provider.domain.identity import EngineKind, Relation
 from dpone_provider.domain.outcomes import Refused
 from tests.adapters.dbt.projects import FLIGHTS, compile_project, write_project
@@ -208,6 +210,54 @@ def test_a_project_compiles_for_sql_server_without_any_connection(tmp_path: Path
     assert isinstance(found, CompiledProject), found
     assert found.selected["all"] == ("model.small.first", "model.small.second")
     assert dict(found.adapter_versions)["dbt-sqlserver"].startswith("1.11.")
+    assert dict(found.adapter_flags)["dbt_sqlserver_use_dbt_transactions"] is False
+
+
+@pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
+def test_what_the_adapter_is_told_to_do_otherwise_is_in_what_was_compiled(tmp_path: Path) -> None:
+    """Flags of the adapter, and what becomes a columnstore: explicit, also where the adapter's default holds."""
+    plain = "name: small\nversion: 1.0.0\nprofile: small\nmodels:\n  +materialized: table\n"
+    project = write_project(
+        tmp_path / "p",
+        {
+            "dbt_project.yml": plain + "flags:\n  dbt_sqlserver_use_dbt_transactions: true\n",
+            "models/stored.sql": "select 1 as n",
+            "models/rows.sql": "{{ config(as_columnstore=false) }} select 1 as n",
+            "models/seen.sql": "{{ config(materialized='view') }} select 1 as n",
+        },
+    )
+    found = DbtChildCompiler(GuardedChildren(), SystemClock()).compile(
+        project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["*"]}
+    )
+    assert isinstance(found, CompiledProject), found
+    assert dict(found.adapter_flags)["dbt_sqlserver_use_dbt_transactions"] is True
+    manifest = read_manifest(found.manifest, "the manifest")
+    assert isinstance(manifest, DbtManifest)
+    derived = derive(manifest, found.selected["all"], EngineKind.MSSQL, "warehouse", "native.small.all")
+    assert {one.id.rsplit(".")[-1]: one.as_columnstore for one in derived.nodes} == {
+        "rows": False,
+        "seen": None,
+        "stored": True,
+    }
+
+
+@pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
+@pytest.mark.parametrize(
+    ("header", "refused_as"),
+    [
+        ("{{ config(grants={'select': ['everyone']}) }}", "dbt_setting_with_effects"),
+        ("{{ config(denies={'select': ['everyone']}) }}", "dbt_setting_with_effects"),
+        ("{{ config(masks={'n': 'default()'}) }}", "dbt_setting_with_effects"),
+        ("{{ config(post_hook='grant select on {{ this }} to public') }}", "dbt_hook"),
+    ],
+)
+def test_what_sql_servers_adapter_would_do_beside_a_table_is_refused(
+    tmp_path: Path, header: str, refused_as: str
+) -> None:
+    project = write_project(tmp_path / "p", {"models/m.sql": f"{header} select 1 as n"})
+    compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
+    found = refused(compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["*"]}), refused_as)
+    assert "model.small.m" in found.problem.found
 
 
 def test_an_engine_without_an_adapter_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ import signal
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpone_provider.adapters.dbt.runner import DbtChildRunner
-from dpone_provider.application.ports.dbt import DbtNodeEvent, DbtRunner, NodeStatus
+from dpone_provider.application.ports.dbt import CompiledAs, DbtNodeEvent, DbtRunner, NodeStatus
 from dpone_provider.domain.identity import Digest
 from dpone_provider.domain.outcomes import DponeError
 from tests.adapters.dbt.projects import FLIGHTS, Bundled, bundled, second_release
@@ -146,6 +147,24 @@ def test_a_project_that_is_not_what_was_compiled_does_not_connect(
     assert str(run.finished.problem).startswith("dbt_project_not_as_compiled")
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason", "told"),
+    [
+        ({"adapter_versions": (("dbt-core", "0.1"),)}, "dbt_versions_differ", "compiled with 0.1"),
+        ({"adapter_flags": (("a_flag", True),)}, "dbt_flags_differ", "a_flag None, compiled with True"),
+    ],
+)
+def test_other_versions_or_flags_than_those_that_compiled_it_do_not_connect(
+    target: Warehouse, small: Bundled, tmp_path: Path, changed: dict[str, Any], reason: str, told: str
+) -> None:
+    other = Bundled(compiled=replace(small.compiled, **changed), bundle=small.bundle)
+    run = build(target, other, models("unselected"), tmp_path / "run", wrong(target.login))
+    assert (run.exit_code, run.nodes) == (2, [])
+    assert run.finished is not None
+    assert str(run.finished.problem).startswith(reason)
+    assert told in str(run.finished.problem)
+
+
 def test_a_bundle_that_is_no_project_is_refused_before_anything_is_started(target: Warehouse, tmp_path: Path) -> None:
     (tmp_path / "project.tar.gz").write_bytes(b"no archive")
     with pytest.raises(DponeError, match="archive_malformed"):
@@ -157,5 +176,5 @@ def test_a_bundle_that_is_no_project_is_refused_before_anything_is_started(targe
             "mart",
             target.login,
             1,
-            Digest("sha256:" + "0" * 64),
+            CompiledAs(manifest_digest=Digest("sha256:" + "0" * 64), versions=(), flags=()),
         )

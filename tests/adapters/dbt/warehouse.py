@@ -114,7 +114,7 @@ def running(
         "mart",
         login or target.login,
         2,
-        project.manifest_digest,
+        project.compiled_as,
     )
     with GuardedChildren(run.log.append).start(command, Deadline.after(SystemClock(), SECONDS)) as child:
         yield run, child, runner.read(child.events())
