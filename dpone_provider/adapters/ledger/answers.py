@@ -61,6 +61,8 @@ def answered(
 
 def unreachable(endpoint: str, script: str, answer: Answer) -> Refused | Unknown:
     """Return that the server could not be spoken to before anything was committed."""
+    if answer.refusal is not None:
+        return answer.refusal
     if answer.meaning is Meaning.LOGIN_REFUSED:
         return refuse(
             "authority_login_refused",

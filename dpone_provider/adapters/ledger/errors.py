@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from dpone_provider.domain.outcomes import Failed, fail
+from dpone_provider.domain.outcomes import Failed, Refused, fail
 
 
 class Meaning(Enum):
@@ -35,7 +35,10 @@ class Meaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One error, read: its meaning, its code in words (None when no answer came), the constraint or law, its texts."""
+    """One error, read: its meaning, its code in words (None when no answer came), the constraint or law, its texts.
+
+    ``refusal`` is why no connection comes about, where the server or its certificate shows that.
+    """
 
     meaning: Meaning
     code: str | None
@@ -43,6 +46,7 @@ class Answer:
     message: str
     detail: str = ""
     hint: str = ""
+    refusal: Refused | None = None
 
 
 def law_refused(answer: Answer, script: str) -> Failed:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from dpone_provider.domain.connection import Endpoint
+from dpone_provider.domain.outcomes import Refused
 
 
 class Said(Protocol):
@@ -31,6 +32,10 @@ class Said(Protocol):
     @property
     def lost(self) -> bool:
         """No answer of the server, or one that says that the session is over."""
+
+    @property
+    def refusal(self) -> Refused | None:
+        """Why no connection comes about, whatever it is for: the database is closed, or the server is not trusted."""
 
 
 class Lent(Protocol):

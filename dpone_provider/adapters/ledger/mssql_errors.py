@@ -7,6 +7,7 @@ every session asks for.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -49,7 +50,7 @@ _LAW: Final = re.compile(
 def read_error(said: Said, moment: Moment) -> Answer:
     """Return what an error means that came in answer to something."""
     if moment is Moment.CONNECTING:
-        return _answer(_refusal(said), said)
+        return replace(_answer(_refusal(said), said), refusal=said.refusal)
     if said.lost:
         too_slow = said.timed_out and moment is Moment.RUNNING
         return _answer(Meaning.TOO_SLOW if too_slow else Meaning.LOST, said)

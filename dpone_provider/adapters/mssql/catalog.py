@@ -8,15 +8,15 @@ from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import enrolment, observation
 from dpone_provider.adapters.mssql.enrolment import STATEMENTS, CouldWrite
-from dpone_provider.adapters.mssql.errors import ERRORS
+from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, refusal_of
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
 from dpone_provider.application.ports.time import Deadline
-from dpone_provider.application.relational.answers import unreadable
+from dpone_provider.application.relational.answers import LOGIN_REFUSED, unreadable
 from dpone_provider.application.relational.observation import Blocked
 from dpone_provider.domain.identity import Incarnation, OccurrenceId, Relation
-from dpone_provider.domain.outcomes import Refused, Unknown
+from dpone_provider.domain.outcomes import Refused, Unknown, refuse
 
 Result = TypeVar("Result")
 CALL_SECONDS: Final = 15.0
@@ -37,11 +37,11 @@ class MssqlCatalog:
 
     def incarnation(self) -> Incarnation | Refused | Unknown:
         """Read the instance's and the database's identity."""
-        return self._ask("incarnation", enrolment.incarnation)
+        return self._look("incarnation", enrolment.incarnation)
 
     def enrolment(self) -> Enrolment | Refused | Unknown:
         """Read marker, features, gate, rights and other writers."""
-        return self._ask("enrolment", lambda own: enrolment.enrolment(own, self.control_database, self.reader))
+        return self._look("enrolment", lambda own: enrolment.enrolment(own, self.control_database, self.reader))
 
     def could_write(self) -> tuple[CouldWrite, ...] | Unknown:
         """List everybody who could write the database, and why, the trusted administrators too."""
@@ -57,7 +57,7 @@ class MssqlCatalog:
         until = deadline.clock.monotonic() + min(OBSERVE_SECONDS, deadline.remaining())
         while True:
             seconds = max(1.0, min(LOOK_SECONDS, deadline.remaining()))
-            seen = self._ask("observe", lambda own: observation.observe(own, candidates, registered), seconds=seconds)
+            seen = self._look("observe", lambda own: observation.observe(own, candidates, registered), seconds=seconds)
             if not isinstance(seen, Blocked):
                 return seen
             if deadline.clock.monotonic() >= until:
@@ -72,15 +72,35 @@ class MssqlCatalog:
         """Return the attempts with a receipt under an occurrence, in the order of their publication."""
         return self._ask("receipts", lambda own: _attempts(own, occurrence))
 
-    def _ask(
-        self, purpose: str, question: Callable[[Session], Result], *, seconds: float = CALL_SECONDS
-    ) -> Result | Unknown:
-        """Ask over a new connection."""
+    def _look(
+        self, purpose: str, question: Callable[[Session], Result], *, seconds: float | None = None
+    ) -> Result | Refused | Unknown:
+        """Ask over a new connection; a database that nobody gets into refuses whatever is planned for it."""
         try:
-            with self.server.session(f"dpone catalog: {purpose}", seconds) as own:
+            with self.server.session(f"dpone catalog: {purpose}", seconds or CALL_SECONDS) as own:
+                return question(own)
+        except LoginRefused as error:
+            return refusal_of(error) or _not_let_in(error, f"{purpose} of {self.server.endpoint}")
+        except ERRORS as error:
+            return refusal_of(error) or unreadable(error, f"{purpose} of {self.server.endpoint}")
+
+    def _ask(self, purpose: str, question: Callable[[Session], Result]) -> Result | Unknown:
+        """Ask over a new connection what is asked about what was done: no answer is unknown, for whatever reason."""
+        try:
+            with self.server.session(f"dpone catalog: {purpose}", CALL_SECONDS) as own:
                 return question(own)
         except ERRORS as error:
             return unreadable(error, f"{purpose} of {self.server.endpoint}")
+
+
+def _not_let_in(error: LoginRefused, subject: str) -> Refused:
+    return refuse(
+        LOGIN_REFUSED,
+        subject,
+        found=error,
+        allowed="a login that this server lets in, with its present password",
+        next_command="correct what the credential reference resolves to, or have an administrator look at the login",
+    )
 
 
 def _attempts(own: Session, occurrence: OccurrenceId) -> tuple[str, ...]:

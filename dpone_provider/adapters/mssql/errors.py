@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from dpone_provider.application.relational.answers import LOGIN_REFUSED
+from dpone_provider.domain.outcomes import Refused, unwind
 
 
 class Meaning(StrEnum):
@@ -153,6 +154,38 @@ class AnswerLost(Exception):
     rolled_back: Final = False
 
 
+class DatabaseClosed(LoginRefused):
+    """The server knows the login and does not open the database to it: ``refusal`` says why, as the server sees it."""
+
+    def __init__(self, error: LoginRefused, refusal: Refused) -> None:
+        super().__init__(f"{error}: {refusal.problem.found}", error.number)
+        self.refusal: Final = refusal
+
+
+class NotTrusted(AnswerLost):
+    """The server's certificate is not one that this machine trusts; nothing was sent to it, no password either."""
+
+    def __init__(self, text: str, refusal: Refused) -> None:
+        super().__init__(text)
+        self.refusal: Final = refusal
+
+
 MssqlError = ServerError | LoginRefused | AnswerLost
 ERRORS: Final = (ServerError, LoginRefused, AnswerLost)
 """For ``except``: everything that a session raises."""
+
+
+def refusal_of(error: MssqlError) -> Refused | None:
+    """Return why nobody gets in here, whatever is asked: the database is closed, or the server is not trusted."""
+    return error.refusal if isinstance(error, DatabaseClosed | NotTrusted) else None
+
+
+def require_entered(error: MssqlError) -> None:
+    """Require that an error is no such one.
+
+    Raises:
+        DponeError: Refused, with its reason.
+    """
+    refused = refusal_of(error)
+    if refused is not None:
+        unwind(refused)

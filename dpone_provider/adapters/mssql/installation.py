@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import gate_definition, logins
-from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused
+from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, require_entered
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
@@ -35,7 +35,11 @@ class MssqlInstallationReader:
     control_database: str = CONTROL_DATABASE
 
     def read(self, place: Place) -> tuple[InstalledObject, ...] | Unknown:
-        """Return what stands in a place; Unknown when the login would not see all of it."""
+        """Return what stands in a place; Unknown when the login would not see all of it.
+
+        Raises:
+            DponeError: Refused where nobody gets in: a closed database, a server that is not trusted, no driver.
+        """
         try:
             with self.server.session("dpone control check", CALL_SECONDS) as own:
                 (may_see,) = own.row(STATEMENTS["may_see"])
@@ -43,6 +47,7 @@ class MssqlInstallationReader:
                     return _invisible(place)
                 return objects(own.rows(*self._asked(place)))
         except ERRORS as error:
+            require_entered(error)
             return unreadable(error, f"what is installed in {place}")
 
     def _asked(self, place: Place) -> tuple[str, dict[str, str | int | bytes | None]]:
@@ -71,6 +76,7 @@ class MssqlGateTrial:
             with self.server.session("dpone control self-test", self.call_seconds):
                 return None
         except LoginRefused as error:
+            require_entered(error)
             return fail(
                 "ordinary_login_refused",
                 f"login {self.server.credential.user} at {self.server.endpoint}",
@@ -79,6 +85,7 @@ class MssqlGateTrial:
                 next_command="have an administrator run sql/mssql/022_break_glass.sql",
             )
         except ERRORS as error:
+            require_entered(error)
             return unreadable(error, f"a new login at {self.server.endpoint}")
 
     def tagged_logon(self) -> int | Unknown | None:
@@ -117,6 +124,7 @@ class MssqlGateTrial:
             with self.server.session("dpone control self-test", self.call_seconds) as own:
                 return question(own)
         except ERRORS as error:
+            require_entered(error)
             return unreadable(error, f"{what} at {self.server.endpoint}")
 
 

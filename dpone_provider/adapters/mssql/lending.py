@@ -9,11 +9,12 @@ from typing import Any
 
 from dpone_provider.adapters.mssql import driver
 from dpone_provider.adapters.mssql.diagnostics import told
-from dpone_provider.adapters.mssql.errors import ERRORS, AnswerLost, LoginRefused, ServerError
+from dpone_provider.adapters.mssql.errors import ERRORS, AnswerLost, LoginRefused, ServerError, refusal_of
 from dpone_provider.adapters.mssql.parameters import Value
 from dpone_provider.adapters.mssql.session import STATEMENTS, Session, close_raw, driver_text, open_raw, settings
 from dpone_provider.adapters.mssql.sockets import Sockets, Watchdog
 from dpone_provider.domain.connection import Credential, Endpoint
+from dpone_provider.domain.outcomes import Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class MssqlSaid:
     login_refused: bool = False
     timed_out: bool = False
     lost: bool = False
+    refusal: Refused | None = None
 
 
 class LentConnection:
@@ -119,7 +121,8 @@ class MssqlLender:
         if isinstance(error, ServerError):
             return MssqlSaid(number=error.number, words=error.text)
         if isinstance(error, LoginRefused):
-            return MssqlSaid(number=error.number, words=str(error), login_refused=True)
+            return MssqlSaid(number=error.number, words=str(error), login_refused=True, refusal=refusal_of(error))
         if isinstance(error, AnswerLost):
-            return MssqlSaid(number=error.number or 0, words=str(error), lost=True, timed_out=error.timed_out)
+            number, refusal = error.number or 0, refusal_of(error)
+            return MssqlSaid(number=number, words=str(error), lost=True, timed_out=error.timed_out, refusal=refusal)
         return self.said(told(driver_text(error), connecting=connecting), connecting=connecting)

@@ -13,7 +13,7 @@ from dpone_provider.adapters.mssql.arrow_session import ArrowSession, arrow_sess
 from dpone_provider.adapters.mssql.column_reads import ColumnRead, Guard, column_read
 from dpone_provider.adapters.mssql.definitions import read
 from dpone_provider.adapters.mssql.enrolment import require_life
-from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError
+from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, refusal_of
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, qualified
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.application.ports.tables import Bounds
@@ -91,7 +91,7 @@ class MssqlReader:
             return
         except ERRORS as error:
             failure = error
-        raise DponeError(broken(relation, failure))
+        raise DponeError(refusal_of(failure) or broken(relation, failure))
 
     def _require_readable(self, relation: Relation, found: Standing) -> None:
         if found.writable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dpone_provider.adapters.mssql.definitions import STATEMENTS, read
-from dpone_provider.adapters.mssql.errors import ERRORS
+from dpone_provider.adapters.mssql.errors import ERRORS, refusal_of
 from dpone_provider.adapters.mssql.names import Fragment, filled, joined, qualified
 from dpone_provider.adapters.mssql.server import Server
 from dpone_provider.adapters.mssql.session import Session
@@ -31,7 +31,7 @@ class MssqlSchemaReader:
                 found = read(own, relations)
                 filled_tables = has_rows(own, found)
         except ERRORS as error:
-            failure = unreadable(error, f"definitions in {self._server.endpoint}")
+            failure = refusal_of(error) or unreadable(error, f"definitions in {self._server.endpoint}")
             return tuple(Unreadable(relation, failure) for relation in relations)
         return as_observed(found, filled_tables)
 

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from dpone_provider.adapters.mssql import driver
+from dpone_provider.adapters.mssql import closed, driver
 from dpone_provider.adapters.mssql.connection_string import connection_string, odbc_parts
 from dpone_provider.adapters.mssql.diagnostics import told
-from dpone_provider.adapters.mssql.errors import AnswerLost, MssqlError, ServerError
+from dpone_provider.adapters.mssql.errors import (
+    ERRORS,
+    AnswerLost,
+    DatabaseClosed,
+    LoginRefused,
+    MssqlError,
+    NotTrusted,
+    ServerError,
+)
 from dpone_provider.adapters.mssql.names import Fragment, filled
 from dpone_provider.adapters.mssql.parameters import Parameters, Value, bound
 from dpone_provider.adapters.mssql.sockets import Sockets, Watchdog, require_listener
@@ -26,6 +34,8 @@ from dpone_provider.sql_files import load
 STATEMENTS: Final = load(Path(__file__).with_name("session.sql"))
 OPEN_TRANSACTION: Final = 1
 """XACT_STATE() of a transaction that can be committed."""
+MASTER: Final = "master"
+"""Every login may enter it, and it shows every database's state."""
 Row = tuple[Any, ...]
 Result = TypeVar("Result")
 
@@ -267,7 +277,23 @@ def open_raw(endpoint: Endpoint, credential: Credential, purpose: str, seconds: 
         return raw, sockets
     except _errors() as error:
         failure = told(scrubbed(driver_text(error), credential), connecting=True)
-    raise failure
+    raise _explained(failure, endpoint, credential, seconds)
+
+
+def _explained(failure: MssqlError, endpoint: Endpoint, credential: Credential, seconds: float) -> MssqlError:
+    """Return a failure to connect with what is behind it, where the server or the certificate shows that."""
+    if isinstance(failure, LoginRefused) and failure.number in closed.NOT_OPENED and endpoint.database != MASTER:
+        try:
+            with session(
+                replace(endpoint, database=MASTER), credential, purpose="dpone: why not", seconds=seconds
+            ) as own:
+                rows = own.rows(STATEMENTS["database_state"], {"name": endpoint.database})
+        except ERRORS:
+            return failure
+        return DatabaseClosed(failure, closed.of_database(endpoint, credential.user, rows))
+    if isinstance(failure, AnswerLost) and (refused := closed.of_certificate(endpoint, str(failure))) is not None:
+        return NotTrusted(str(failure), refused)
+    return failure
 
 
 def close_raw(raw: Connection, sockets: Sockets) -> None:

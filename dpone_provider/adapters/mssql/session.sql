@@ -30,6 +30,11 @@ IF XACT_STATE() <> 0 ROLLBACK TRANSACTION;
 -- Whether a transaction is open in which statements are accepted.
 SELECT CONVERT(int, XACT_STATE());
 
+-- name: database_state
+-- Of another database, asked in master: whether it is there, and in which state. A login sees every database's row unless
+-- VIEW ANY DATABASE was taken from it.
+SELECT state_desc, user_access_desc FROM sys.databases WHERE name = @name;
+
 -- name: number
 -- The session's own, by which another session finds it.
 SELECT CONVERT(int, @@SPID);

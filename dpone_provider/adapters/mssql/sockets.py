@@ -54,7 +54,8 @@ class Sockets:
         with _OPENING:
             before = _descriptors()
             yield found
-            found._held = [one for one in map(_duplicate, _descriptors() - before) if one is not None]
+            opened = {number for number, _ in _descriptors() - before}
+            found._held = [one for one in map(_duplicate, opened) if one is not None]
             for one in [one for one in found._held if _peer_port(one) != port]:
                 found._held.remove(one)
                 one.close()
@@ -96,8 +97,13 @@ class Watchdog:
         self._alarm.call_off()
 
 
-def _descriptors() -> set[int]:
-    return {int(one.name) for one in _DESCRIPTORS.iterdir()} if _DESCRIPTORS.is_dir() else set()
+def _descriptors() -> set[tuple[int, str]]:
+    """Return every open number with what it is: another thread may close one, and the driver then gets its number."""
+    found = set()
+    for one in _DESCRIPTORS.iterdir() if _DESCRIPTORS.is_dir() else ():
+        with suppress(OSError):
+            found.add((int(one.name), os.readlink(one)))
+    return found
 
 
 def _duplicate(descriptor: int) -> socket.socket | None:

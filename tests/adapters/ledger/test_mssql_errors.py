@@ -9,6 +9,7 @@ import pytest
 from dpone_provider.adapters.ledger.dialect import Moment
 from dpone_provider.adapters.ledger.errors import Meaning, law_refused
 from dpone_provider.adapters.ledger.mssql_errors import ENDED, MEANINGS, read_error
+from dpone_provider.domain.outcomes import Refused
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Saying:
     login_refused: bool = False
     timed_out: bool = False
     lost: bool = False
+    refusal: Refused | None = None
 
 
 LOST = Saying(lost=True)

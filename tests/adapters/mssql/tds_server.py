@@ -7,6 +7,7 @@ the real driver. Source: [MS-TDS], sections 2.2.3 (packets), 2.2.6.5 (PRELOGIN),
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 
+from tests.adapters.mssql.tds_tls import TlsLink, begins_with_tls
+
+ENCRYPTED, NOT_ENCRYPTED = b"\x01", b"\x02"
 PRELOGIN, LOGIN, BATCH, RPC, ATTENTION, REPLY = 0x12, 0x10, 0x01, 0x03, 0x06, 0x04
 COLLATION = bytes.fromhex("0904d00034")
 Cell = int | str | bytes | None
+Link = socket.socket | TlsLink
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class TdsServer:
     script: Script
     door: Door
     closed: Callable[[int], None]
+    tls: ssl.SSLContext | None = None
     users: list[str] = field(default_factory=list)
     databases: list[str] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)
@@ -106,10 +112,11 @@ def serving(
     *,
     door: Door | None = None,
     closed: Callable[[int], None] = lambda session: None,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[TdsServer]:
-    """Serve until the block ends; ``closed`` is told of every session that has ended."""
+    """Serve until the block ends; ``closed`` is told of every session that has ended. With ``tls`` it encrypts."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = TdsServer(listener.getsockname()[1], script, door or (lambda user, password, session: refuse), closed)
+    server = TdsServer(listener.getsockname()[1], script, door or (lambda user, password, session: refuse), closed, tls)
     links: list[socket.socket] = []
     threads: list[threading.Thread] = []
 
@@ -137,15 +144,21 @@ def serving(
             thread.join(timeout=5)
 
 
-def _serve(server: TdsServer, link: socket.socket) -> None:
+def _serve(server: TdsServer, link: Link) -> None:
     session = next(server.numbers)
     server.links[session] = link
     prepared: list[str] = []
+    raw = link
     try:
+        if server.tls is not None and begins_with_tls(link):
+            link = TlsLink(raw, server.tls, in_packets=False)
         while True:
             kind, data = _read(link)
             if kind == PRELOGIN:
-                _send(link, _prelogin())
+                in_packets = server.tls is not None and link is raw
+                _send(link, _prelogin(ENCRYPTED if in_packets else NOT_ENCRYPTED))
+                if server.tls is not None and in_packets:
+                    link = TlsLink(raw, server.tls, in_packets=True)
             elif kind == LOGIN:
                 _log_in(server, link, data, session)
             elif kind in (BATCH, RPC):
@@ -168,7 +181,7 @@ def _serve(server: TdsServer, link: socket.socket) -> None:
         link.close()
 
 
-def _log_in(server: TdsServer, link: socket.socket, data: bytes, session: int) -> None:
+def _log_in(server: TdsServer, link: Link, data: bytes, session: int) -> None:
     user, password, program, database = (_field(data, place) for place in (40, 44, 48, 68))
     server.users.append(user.decode("utf-16-le"))
     server.databases.append(database.decode("utf-16-le"))
@@ -193,7 +206,7 @@ def _field(data: bytes, place: int) -> bytes:
     return data[start : start + 2 * length]
 
 
-def _answer(link: socket.socket, answers: Sequence[Answer], prepares: bool) -> bool:
+def _answer(link: Link, answers: Sequence[Answer], prepares: bool) -> bool:
     """Send the answers; True when the connection is over."""
     out = b""
     for answer in answers:
@@ -268,8 +281,8 @@ def _done(status: int, command: int = 0, count: int = 0) -> bytes:
     return b"\xfd" + struct.pack("<HHQ", status, command, count)
 
 
-def _prelogin() -> bytes:
-    options = [(0, bytes([16, 0, 0x10, 0, 0, 0])), (1, b"\x02"), (2, b"\x00"), (3, b""), (4, b"\x00")]
+def _prelogin(encryption: bytes) -> bytes:
+    options = [(0, bytes([16, 0, 0x10, 0, 0, 0])), (1, encryption), (2, b"\x00"), (3, b""), (4, b"\x00")]
     offset = 5 * len(options) + 1
     head = b""
     for token, data in options:
@@ -343,7 +356,7 @@ def _chunks(data: bytes, place: int) -> tuple[bytes, int]:
         place += length
 
 
-def _read(link: socket.socket) -> tuple[int, bytes]:
+def _read(link: Link) -> tuple[int, bytes]:
     data = b""
     while True:
         head = _exactly(link, 8)
@@ -353,7 +366,7 @@ def _read(link: socket.socket) -> tuple[int, bytes]:
             return kind, data
 
 
-def _exactly(link: socket.socket, length: int) -> bytes:
+def _exactly(link: Link, length: int) -> bytes:
     data = b""
     while len(data) < length:
         part = link.recv(length - len(data))
@@ -363,7 +376,7 @@ def _exactly(link: socket.socket, length: int) -> bytes:
     return data
 
 
-def _send(link: socket.socket, data: bytes, *, final: bool = True) -> None:
+def _send(link: Link, data: bytes, *, final: bool = True) -> None:
     size = 4000
     parts = [data[start : start + size] for start in range(0, len(data), size)] or [b""]
     for number, part in enumerate(parts):

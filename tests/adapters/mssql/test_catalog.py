@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
+from time import monotonic
 
 import pytest
 
@@ -19,7 +20,9 @@ from dpone_provider.domain.identity import Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, Unknown
 from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Standing
 from tests.adapters.mssql.odbc import needs_odbc, server_at
+from tests.adapters.mssql.tds_server import Answer, Cell, Cut, Silence
 from tests.conformance.catalog_suite import CatalogSuite
+from tests.waiting import wait_until
 
 pytestmark = needs_odbc
 OF_SQL_SERVER = (
@@ -86,6 +89,50 @@ class TestMssqlCatalog(CatalogSuite):
         """Give an enrolled database."""
         with FakeInstance().serving() as instance:
             yield Stage(instance)
+
+
+@dataclass
+class Stopping(FakeInstance):
+    """An instance that stops at one of the batches that it is sent."""
+
+    at: int = 0
+    how: Answer = field(default_factory=Cut)
+
+    def answer(self, text: str, values: Sequence[Cell], number: int) -> Sequence[Answer]:
+        """Answer, or stop."""
+        return [self.how] if len(self.server.batches) == self.at + 1 else super().answer(text, values, number)
+
+
+def looked(how: Answer, at: int) -> tuple[object, int]:
+    """Read the enrolment of an instance that stops at a batch, counted from 0; return what came, and how many came."""
+    with Stopping(at=at, how=how).serving() as instance:
+        found = MssqlCatalog(server_at(instance.server.port)).enrolment()
+        wait_until(lambda: not instance.server.open_connections, what="the end of the connection")
+        return found, len(instance.server.batches)
+
+
+def test_a_server_that_stops_at_any_step_is_unknown_in_bounded_time(stage: Stage) -> None:
+    """Cut at each batch; silent, for as long as a call may take, at one of them: never a shorter list."""
+    whole, steps = looked(Cut(), at=-2)
+    assert isinstance(whole, Enrolment)
+    assert steps > 10
+    began = monotonic()
+    silent = looked(Silence(attentive=False), steps - 1)
+    assert monotonic() - began < 30
+    for found, reached in [*(looked(Cut(), at) for at in range(steps)), silent]:
+        assert isinstance(found, Unknown), found
+        assert found.problem.reason == "unreadable"
+        assert "127.0.0.1" in found.problem.subject
+        assert reached <= steps
+
+
+def test_a_login_that_is_not_let_in_is_refused_and_named(stage: Stage) -> None:
+    at = server_at(stage.instance.server.port, password="another")
+    found = MssqlCatalog(at).enrolment()
+    assert isinstance(found, Refused)
+    assert found.problem.reason == "login_refused"
+    assert "18456" in found.problem.found
+    assert "controller" in found.problem.found
 
 
 def refused(stage: Stage) -> str:

@@ -1,0 +1,93 @@
+"""What an operator sees of a server that cannot be used: exit code, reason, both names and the next command.
+
+The server is the tests' own, over Microsoft's driver; the commands are those that an administrator runs first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dpone_provider.cli.root import dpone
+from tests.adapters.mssql.fake_instance import FakeInstance
+from tests.adapters.mssql.odbc import PASSWORD, needs_odbc
+from tests.adapters.mssql.tds_server import Answer, Cell, Error, Rows, serving
+from tests.adapters.mssql.tds_tls import self_signed
+
+pytestmark = needs_odbc
+REFERENCE = "env:DPONE_TEST_CONTROLLER"
+CLOSED = Error(4060, 'Cannot open database "sales" requested by the login. The login failed.', 11)
+LOOKING = [
+    pytest.param(("control", "pin", "--credential", REFERENCE), id="pin"),
+    pytest.param(("control", "self-test", "--credential", REFERENCE), id="self-test"),
+    pytest.param(("control", "check", "--credential", REFERENCE), id="check"),
+]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, port: int, *arguments: str, password: str = PASSWORD) -> Result:
+    """Run a command with the controller's credential for a port of this machine."""
+    url = f"mssql://controller:{quote(password, safe='')}@127.0.0.1:{port}/sales"
+    monkeypatch.setenv("DPONE_TEST_CONTROLLER", url)
+    return CliRunner().invoke(dpone, [*arguments, "--format", "json"])
+
+
+def told(done: Result) -> dict[str, str]:
+    """Return the failure that a command ended with; no password is in it."""
+    assert PASSWORD not in done.output
+    value: dict[str, str] = json.loads(done.output)
+    return value
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_certificate_that_is_not_trusted(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """Verifying is the default; no password was sent."""
+    with serving(lambda text, values, session: [], tls=self_signed()) as server:
+        done = run(monkeypatch, server.port, *command)
+        assert server.passwords == []
+    said = told(done)
+    assert (done.exit_code, said["reason"]) == (10, "certificate_not_trusted")
+    assert f"127.0.0.1:{server.port}" in said["subject"]
+    assert "self-signed certificate" in said["found"]
+    assert "update-ca-certificates" in said["next_command"]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_database_that_is_offline(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    def script(text: str, values: Sequence[Cell], session: int) -> Sequence[Answer]:
+        return [Rows(("s", "a"), [("OFFLINE", "MULTI_USER")])] if "sys.databases" in text else []
+
+    def door(user: str, password: str, session: int) -> Error | None:
+        return None if server.databases[-1] == "master" else CLOSED
+
+    with serving(script, door=door) as server:
+        done = run(monkeypatch, server.port, *command, "--tls", "disabled")
+    said = told(done)
+    assert (done.exit_code, said["reason"]) == (10, "database_unavailable")
+    assert "database sales is OFFLINE" in said["found"]
+    assert "controller" in said["subject"]
+
+
+def test_a_password_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeInstance().serving() as instance:
+        done = run(
+            monkeypatch,
+            instance.server.port,
+            *("control", "pin", "--credential", REFERENCE, "--tls", "disabled"),
+            password="another",
+        )
+    said = told(done)
+    assert (done.exit_code, said["reason"]) == (10, "login_refused")
+    assert "18456" in said["found"]
+    assert "another" not in done.output
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeInstance().serving() as instance:
+        port = instance.server.port
+    done = run(monkeypatch, port, "control", "pin", "--credential", REFERENCE, "--tls", "disabled")
+    assert done.exit_code == 12
+    assert f"nobody listens at 127.0.0.1:{port}" in told(done)["found"]
