@@ -78,8 +78,9 @@ SELECT CASE
     WHEN EXISTS (SELECT 1 FROM sys.configurations AS c WHERE c.name = N'cross db ownership chaining' AND c.value_in_use = 1)
         THEN N'cross-database ownership chaining is on for the whole instance'
     WHEN EXISTS (SELECT 1 FROM sys.servers AS s JOIN sys.linked_logins AS l ON l.server_id = s.server_id
-                 WHERE s.is_linked = 1 AND l.local_principal_id = 0 AND l.remote_name IS NOT NULL)
-        THEN N'a linked server takes everybody as one remote login'
+                 WHERE s.is_linked = 1 AND l.local_principal_id = 0
+                 AND (l.uses_self_credential = 1 OR l.remote_name IS NOT NULL))
+        THEN N'a linked server has a mapping for everybody'
 END;
 
 -- name: product
