@@ -220,7 +220,7 @@ GO
 
 -- === The trigger, last and disabled ===
 
--- One transaction over these three batches: nobody ever logs in while it is there and not disabled yet.
+-- One transaction over these batches: nobody ever logs in while it is there and not disabled yet.
 SET XACT_ABORT ON;
 BEGIN TRANSACTION;
 DECLARE @enabled bit = CASE WHEN EXISTS (
@@ -242,7 +242,14 @@ BEGIN
 END;
 GO
 
-IF CONVERT(bit, SESSION_CONTEXT(N'dpone_gate_was_enabled')) = 0
+IF @@TRANCOUNT = 0
+BEGIN
+    RAISERROR(N'the LOGON trigger was not created; nothing was changed', 16, 1);
+    SET NOEXEC ON;
+END;
+GO
+
+IF COALESCE(CONVERT(bit, SESSION_CONTEXT(N'dpone_gate_was_enabled')), 0) = 0
     BEGIN ;DISABLE TRIGGER dpone_gate ON ALL SERVER; END;
 DELETE FROM dpone_gate.installed_gate;
 INSERT INTO dpone_gate.installed_gate (definition_digest, installed_at)

@@ -242,8 +242,10 @@ BEGIN
     SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK));
     WHILE @target IS NOT NULL
     BEGIN
+        -- A database that is gone or not online keeps no login from being dropped: a user without a login lets nobody in.
         SET @run = QUOTENAME(@target) + N'.sys.sp_executesql';
-        EXEC @run N'DECLARE @drop nvarchar(max) = (SELECT N''DROP USER '' + QUOTENAME(u.name) + N'';''
+        IF CONVERT(nvarchar(60), DATABASEPROPERTYEX(@target, 'Status')) = N'ONLINE'
+            EXEC @run N'DECLARE @drop nvarchar(max) = (SELECT N''DROP USER '' + QUOTENAME(u.name) + N'';''
             FROM sys.database_principals AS u WHERE u.sid = @sid); IF @drop IS NOT NULL EXEC sys.sp_executesql @drop;',
             N'@sid binary(16)', @sid;
         SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK)

@@ -73,6 +73,8 @@ SET @sql = N'CREATE CERTIFICATE dpone_signer FROM BINARY = '
     GRANT VIEW ANY DEFINITION TO [${controller_login}];';
 EXEC master.sys.sp_executesql @sql;
 
+-- A database that is gone has taken its enrolment along.
+DELETE FROM dpone_gate.target WHERE DB_ID(database_name) IS NULL;
 SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK));
 WHILE @target IS NOT NULL
 BEGIN

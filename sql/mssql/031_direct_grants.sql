@@ -30,6 +30,8 @@ EXEC master.sys.sp_executesql N'GRANT ALTER ANY LOGIN TO [${controller_login}];
     GRANT ALTER ANY CONNECTION TO [${controller_login}];
     GRANT VIEW SERVER STATE TO [${controller_login}];
     GRANT VIEW ANY DEFINITION TO [${controller_login}];';
+-- A database that is gone has taken its enrolment along.
+DELETE FROM dpone_gate.target WHERE DB_ID(database_name) IS NULL;
 SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK));
 WHILE @target IS NOT NULL
 BEGIN

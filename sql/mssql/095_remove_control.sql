@@ -16,7 +16,7 @@ GO
 SET NOCOUNT, XACT_ABORT ON;
 DECLARE @wrong nvarchar(2000) = CASE
     WHEN IS_SRVROLEMEMBER(N'sysadmin') = 0 THEN N'run by a login that is no member of sysadmin'
-    WHEN EXISTS (SELECT 1 FROM dpone_gate.target WITH (READCOMMITTEDLOCK))
+    WHEN EXISTS (SELECT 1 FROM dpone_gate.target WITH (READCOMMITTEDLOCK) WHERE DB_ID(database_name) IS NOT NULL)
         THEN N'a database is enrolled; run 090 for it first'
     WHEN EXISTS (SELECT 1 FROM dpone_control.login_gate WITH (READCOMMITTEDLOCK) WHERE gate_state <> 'CLOSED')
         THEN N'gates are not CLOSED: dpone recover'
@@ -49,6 +49,7 @@ IF @sql IS NOT NULL EXEC master.sys.sp_executesql @sql;
 IF SUSER_ID(N'dpone_signer') IS NOT NULL DROP LOGIN dpone_signer;
 EXEC master.sys.sp_executesql N'IF CERT_ID(N''dpone_signer'') IS NOT NULL DROP CERTIFICATE dpone_signer;';
 DELETE FROM dpone_gate.installed_gate;
+DELETE FROM dpone_gate.target;
 COMMIT TRANSACTION;
 PRINT 'dpone: this instance has no gate any more; the control database stays';
 GO

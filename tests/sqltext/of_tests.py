@@ -16,6 +16,8 @@ _BEGINS: Final = re.compile(
     r"\s*(?:ALTER|BEGIN TRANSACTION|COMMIT|CREATE|DECLARE|DELETE|DISABLE|DROP|ENABLE|EXEC|EXECUTE|GRANT|IF|INSERT|KILL"
     r"|REVERT|REVOKE|ROLLBACK|SELECT|SET|TRUNCATE|UPDATE|USE|WITH)\b[^a-z]"
 )
+_MODULE: Final = re.compile(r"\s*(?:CREATE(?: OR ALTER)?|ALTER)\s+(?:FUNCTION|PROC|PROCEDURE|SCHEMA|TRIGGER|VIEW)\b")
+_WITH_SETTINGS: Final = frozenset({"results", "row", "rows", "run"})
 _HOLE: Final = re.compile(r"\{[a-z_0-9]*\}")
 _AFTER: Final = {
     "< ": "1",
@@ -52,6 +54,19 @@ def statements_of_tests() -> Iterator[Text]:
     for path in files():
         for line, sql in in_source(path.read_text(encoding="utf-8")):
             yield Text(f"{path.relative_to(TESTS)}:{line}", sql, script=False)
+
+
+def modules_behind_settings(source: str) -> Iterator[int]:
+    """Yield the line of each module that is made by ``run`` and its like, which say settings first.
+
+    It must be the first statement of its batch (111), so it is sent as it is written.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WITH_SETTINGS:
+            first = node.args[0] if node.args else None
+            text = _text(first) if isinstance(first, ast.JoinedStr | ast.Constant) else None
+            if text is not None and _MODULE.match(text):
+                yield node.lineno
 
 
 def in_source(source: str) -> Iterator[tuple[int, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dpone_provider.application.installation.tsql import batches
 from tests.adapters.ledger.tsql import PARSERS, refusals
 from tests.sqltext.dynamic import dynamic_statements
-from tests.sqltext.of_tests import in_source, statements_of_tests
+from tests.sqltext.of_tests import files, in_source, modules_behind_settings, statements_of_tests
 from tests.sqltext.texts import Text, adapter_statements, all_texts, scripts
 
 
@@ -79,3 +79,12 @@ def test_statements_are_found_in_a_module() -> None:
         (2, "CREATE LOGIN [x] WITH PASSWORD = 0x0200 HASHED, SID = N'x';"),
         (3, "KILL 53;"),
     ]
+
+
+def test_no_test_makes_a_module_behind_other_statements() -> None:
+    """A module must be the first statement of its batch: what the product's sessions send says settings first."""
+    sources = {path: path.read_text(encoding="utf-8") for path in files()}
+    found = [(path.name, line) for path, text in sources.items() for line in modules_behind_settings(text)]
+    assert found == []
+    assert list(modules_behind_settings('own.run("CREATE OR ALTER VIEW a.b AS SELECT 1 AS one;")')) == [1]
+    assert list(modules_behind_settings("own.run(\"EXEC(N'CREATE VIEW a.b AS SELECT 1 AS one;');\")")) == []

@@ -64,7 +64,7 @@ def test_a_procedure_that_was_altered_is_told_and_put_right(instance: Instance) 
     control = instance.values["control_database"]
     with instance.administrator.session("dpone test", 60) as own:
         own.run(f"USE [{control}];")
-        own.run("CREATE OR ALTER PROCEDURE dpone_gate.require_ready AS RETURN 0;")
+        own.as_written("CREATE OR ALTER PROCEDURE dpone_gate.require_ready AS RETURN 0;")
     altered = [(one.name, one.difference) for one in deviations(instance)]
     assert ("dpone_gate.require_ready", Difference.ALTERED) in altered
     for script in ("020_gate.sql", "025_logins.sql", "030_signatures.sql", "021_enable_gate.sql"):
@@ -79,3 +79,15 @@ def test_a_disabled_gate_is_refused_and_lets_everybody_in(instance: Instance) ->
     assert "disabled" in str(refused.problem.found)
     instance.run("021_enable_gate.sql")
     assert isinstance(self_test(trial(instance), "here"), GateHolds)
+
+
+def test_a_target_that_is_gone_stands_in_nobodys_way(instance: Instance) -> None:
+    """The last test: it takes everything out."""
+    target = instance.values["target_database"]
+    with instance.administrator.session("dpone test", 60) as own:
+        own.run(f"ALTER DATABASE [{target}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE;")
+        own.run(f"DROP DATABASE [{target}];")
+    with pytest.raises(ServerError, match="not as installed"):
+        instance.run("050_verify.sql")
+    instance.run("030_signatures.sql")
+    instance.run("095_remove_control.sql")
