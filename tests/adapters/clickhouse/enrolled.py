@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,12 +13,14 @@ import pyarrow as pa
 
 from dpone_provider import lab
 from dpone_provider.adapters.clickhouse.enrolment import EnrolmentOrder, Marker, enrol
-from dpone_provider.adapters.clickhouse.gate import login_gate
+from dpone_provider.adapters.clickhouse.gate import GateOption, login_gate
 from dpone_provider.adapters.clickhouse.publisher import ClickHousePublisher
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
+from dpone_provider.adapters.clickhouse.sql_users import SqlUsers
 from dpone_provider.adapters.clickhouse.staging import ClickHouseStagingWriter
 from dpone_provider.adapters.clickhouse.user_pool import UserPool
 from dpone_provider.adapters.system.clock import SystemClock
+from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.ports.gate import GrantPlan, LoginGate
 from dpone_provider.application.ports.tables import PublishJob, StagedContent, TargetBinding
 from dpone_provider.application.ports.time import Deadline
@@ -43,6 +46,8 @@ AUTHORITY = EnrolmentOrder(
     authority_id="authority-1", authority_incarnation="first", family=Family.NONPRODUCTION, database="mart"
 )
 _NUMBERS = itertools.count(1)
+_RUN = token_hex(8)
+"""Names of logins are used once, on a server that stays too."""
 
 
 def server_of(state: lab.LabState, name: str) -> ClickHouseServer:
@@ -80,14 +85,16 @@ def rows(*ids: int) -> pa.RecordBatch:
 
 @dataclass(slots=True, kw_only=True)
 class Enrolled:
-    """The lab's ClickHouse with its marker; ``controller`` and ``reader`` are its two standing users."""
+    """A ClickHouse with its marker; ``controller`` and ``reader`` are its standing users. A given one has no lab."""
 
-    state: lab.LabState
+    state: lab.LabState | None
     controller: ClickHouseServer
     reader: ClickHouseServer
     marker: Marker
     clock: SystemClock = field(default_factory=SystemClock)
     used: set[str] = field(default_factory=set)
+    prefix: str = "t"
+    """What the names of a test's tables begin with."""
 
     @property
     def service_id(self) -> ServiceId:
@@ -95,9 +102,11 @@ class Enrolled:
         return ServiceId(self.marker.service_id)
 
     def gate(self) -> LoginGate:
-        """Return the gate over the lab's pool."""
-        pool = UserPool(file=self.state.credential("analytics_pool.json"))
-        return login_gate(self.controller, self.service_id, pool)
+        """Return the gate over the lab's pool, or by SQL where the server has users made by SQL."""
+        option: GateOption = SqlUsers(entropy=SystemEntropy())
+        if self.state is not None and self.state.pool():
+            option = UserPool(file=self.state.credential("analytics_pool.json"))
+        return login_gate(self.controller, self.service_id, option)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """Read as the controller."""
@@ -111,17 +120,17 @@ class Enrolled:
         """Change something as the controller."""
         Session(self.controller).mutate(sql, query_id=f"test-{next(_NUMBERS)}")
 
-    def name(self, prefix: str = "t") -> str:
+    def name(self, prefix: str | None = None) -> str:
         """Return a table name that no other test has."""
-        return f"{prefix}_{next(_NUMBERS)}"
+        return f"{prefix or self.prefix}_{next(_NUMBERS)}"
 
-    def login(self) -> Credential:
-        """Issue a login of the pool that no other test has."""
+    def login(self, *staged: Relation) -> Credential:
+        """Issue a login that no other test has, for these staged tables."""
         gate = self.gate()
         principal = gate.propose(new_attempt(), self.used)
         assert not hasattr(principal, "problem"), principal
         self.used.add(principal.name)
-        secret = gate.create(principal, GrantPlan(), None)
+        secret = gate.create(principal, GrantPlan(staged_tables=staged), None)
         assert isinstance(secret, Secret)
         gate.enable(principal)
         return Credential(principal.name, secret)
@@ -133,7 +142,7 @@ class Enrolled:
 
 def new_attempt() -> AttemptId:
     """Return an attempt id that no other test has."""
-    return AttemptId(hex_id("attempt", str(next(_NUMBERS))))
+    return AttemptId(hex_id("attempt", _RUN, str(next(_NUMBERS))))
 
 
 def job_for(declared: Table, *, slot: str | None = None) -> PublishJob:
@@ -193,7 +202,7 @@ class Refresh:
 
     def load(self, batches: Sequence[pa.RecordBatch]) -> StagedContent:
         """Stage batches as a worker does, with an issued login."""
-        worker = replace(self.enrolled.controller, credential=self.enrolled.login())
+        worker = replace(self.enrolled.controller, credential=self.enrolled.login(self.job.staged))
         writer = ClickHouseStagingWriter(worker, self.job, key=("id",))
         for batch in batches:
             writer.write(batch)
