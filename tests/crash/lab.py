@@ -95,9 +95,10 @@ def retire(stage: LabStage, at: str) -> list[str]:
 
 
 def attempt(scene: str) -> Play:
-    """Return a scene of one attempt; the next try or ``recover`` goes on, by turns."""
+    """Return a scene of one attempt, whose target's mark lags; the next try or ``recover`` goes on, by turns."""
 
     def play(stage: LabStage, at: str) -> list[str]:
+        stage.let_marks_lag()
         stage.tried = stage.place.tried("the run of " + str(next(stage._numbers)))
         passed = stage.strike(scene, at, struck.run, *stage.arguments(stage.tried))
         if len(at) % 2:

@@ -10,6 +10,7 @@ from typing import Any
 from dpone_provider.application.attempt import AttemptReport
 from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.application.recovery import Recovered
+from dpone_provider.application.standing import MARK_LAG
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.identity import AirflowTry, AttemptId, OccurrenceId
 from dpone_provider.domain.outcomes import Busy, DponeError, Failed, Failure, Refused, Unknown
@@ -103,6 +104,11 @@ class LabStage:
         self.tried = self.place.tried("the run of " + str(next(self._numbers)))
         self.killed_at(step, struck.run, *self.arguments(self.tried))
         return self.tried
+
+    def let_marks_lag(self) -> None:
+        """Use up so many of the ledger's numbers that the next attempt has to raise its target's mark."""
+        numbers = "SELECT count(nextval('dpone_control.ledger_sequence')) FROM generate_series(0, %s)"
+        assert self.place.ledger(numbers, MARK_LAG) == [(MARK_LAG + 1,)]
 
     # going on
 

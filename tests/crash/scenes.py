@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dpone_provider.application.recovery import RecoveredAttempt
+from dpone_provider.application.standing import MARK_LAG
 from dpone_provider.domain.attempt import AttemptState
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.secret import Secret
@@ -116,11 +117,15 @@ PROMOTING: Mapping[str, Way] = {"cache-sync again": promoted_again, "withdraw or
 
 
 def attempt_of(work: Work) -> Callable[[Stage], Act]:
-    """Return the setting of an attempt of a workload, after a first run of everything that it reads."""
+    """Return the setting of an attempt of a workload, after a first run of everything that it reads.
+
+    So much has happened since the promotion that the target's mark lags.
+    """
 
     def setting(stage: Stage) -> Act:
         _promoted(stage, work)
         binding = stage.binding()
+        stage.world.ledger.numbers.last += MARK_LAG + 1
         return lambda: stage.world.run(binding, actor=STRUCK)
 
     return setting
