@@ -19,6 +19,8 @@ APPLICATION = "dpone_provider.application."
 ASSEMBLY = "dpone_provider.assembly."
 SCRIPTS = APPLICATION + "ledger."
 """What runs inside a ledger transaction is not what asks for one."""
+SHARED = APPLICATION + "relational."
+"""What the adapters of SQL engines have in common is no step of its own: it is called by them."""
 POLLING = frozenset({"quiesce", "follow", "collect", "close-strays"})
 """The steps that do the same as often as it takes: until nobody is there, or for whatever crashes left."""
 DURABLE = frozenset(
@@ -46,7 +48,7 @@ def step_of(frame: FrameType | None) -> str:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(ASSEMBLY):
             return ""
-        if module.startswith(APPLICATION) and not module.startswith(SCRIPTS):
+        if module.startswith(APPLICATION) and not module.startswith((SCRIPTS, SHARED)):
             return frame.f_code.co_qualname.partition(".<locals>")[0].rpartition(".")[2].strip("_").replace("_", "-")
         frame = frame.f_back
     return ELSEWHERE

@@ -10,6 +10,8 @@ from uuid import UUID
 from dpone_provider.domain.secret import Secret
 from tests.simulation.actors import Actors
 
+SECRET = "CANARY"
+"""What every secret of a simulated world begins with."""
 BEGAN = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
 
@@ -45,4 +47,4 @@ class SeededEntropy:
 
     def secret(self) -> Secret:
         """Return the next secret of the seed, which a canary search can find."""
-        return Secret(f"CANARY{self.source.getrandbits(256):064x}")
+        return Secret(f"{SECRET}{self.source.getrandbits(256):064x}")

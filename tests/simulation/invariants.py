@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpone_provider.application.ports.process import ChildCommand
 from dpone_provider.domain.attempt import LIVE, Attempt, AttemptState, ProofKind
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import PRINCIPAL_PREFIX, AttemptId, OccurrenceId, Relation, ServiceId, SlotId
+from dpone_provider.domain.identity import (
+    PRINCIPAL_PREFIX,
+    AttemptId,
+    OccurrenceId,
+    Relation,
+    ServiceId,
+    SlotId,
+    stage_name,
+    staged_name,
+)
 from dpone_provider.domain.occurrence import FINAL, HOLDING, PENDING, Occurrence, OccurrenceState
 from dpone_provider.domain.publication import SETTLED, PublicationState, Verb
+from tests.simulation.clock import SECRET
 from tests.simulation.ledger_rows import Rows
 from tests.simulation.server import StoredLogin
 from tests.simulation.world import World
@@ -43,9 +53,13 @@ class Watch:
     _gates_by_login: dict[tuple[str, str], Gate] = field(default_factory=dict)
     _swaps: list[int] = field(default_factory=list)
     _state: StateOf = field(default_factory=lambda: StateOf())
+    _told: int = 0
+    _standing: dict[str, frozenset[Relation]] = field(default_factory=dict)
+    """The names of the objects of each target, as they were looked at last."""
 
     def __post_init__(self) -> None:
         """Begin with what stands."""
+        self._standing = {alias: frozenset(one.tables) for alias, one in self.world.servers.items()}
         self.before = self.world.ledger.rows
         self._gates_by_login = _by_login(self.before)
         self.shown = {name: table.identity for name, table in self.world.analytics.tables.items()}
@@ -61,8 +75,13 @@ class Watch:
         moved = rows is not self.before
         if moved:
             self._ledger(rows)
+            self._written(rows)
             self.seen.add(self._state(rows))
         self._servers(rows)
+        self._objects(rows)
+        if len(self.world.told) != self._told:
+            demand("I14", not any(map(holds_secret, self.world.told[self._told :])), "a secret was told")
+            self._told = len(self.world.told)
         swaps = [len(cache.journal) for cache in self.world.caches]
         swapped = swaps != self._swaps
         if moved or swapped:
@@ -70,6 +89,8 @@ class Watch:
         if swapped:
             self._journals()
             self._swaps = swaps
+        if moved and rows.attempts is not self.before.attempts:
+            demand("I4", self.before.attempts.keys() <= rows.attempts.keys(), "an attempt is gone, and can come again")
         self.before = rows
 
     def _ledger(self, rows: Rows) -> None:
@@ -146,17 +167,19 @@ class Watch:
             if one.state is AttemptState.RUNNING:
                 others = [slot for slot in one.reads if writers[slot]]
                 demand("I3", not others, one, "reads what is written")
-        for attempt_id, one in rows.attempts.items():
-            was = self.before.attempts.get(attempt_id)
-            if was is None:
-                self._admitted(rows, one)
-            elif was.state is not one.state:
-                self._ended(rows, one)
         by_run: dict[tuple[str, str], set[str]] = {}
         for one in rows.attempts.values():
             key = (one.environment, one.binding.airflow.run_key)
             by_run.setdefault(key, set()).add(one.binding.occurrence_id)
         demand("I17", all(len(of) == 1 for of in by_run.values()), by_run)
+        for attempt_id, one in rows.attempts.items():
+            was = self.before.attempts.get(attempt_id)
+            if was is None:
+                self._admitted(rows, one)
+            elif was is not one:
+                ends = was.state in LIVE and one.state not in (AttemptState.RUNNING, was.state)
+                demand("I4", ends and one == replace(was, state=one.state), was, "→", one)
+                self._ended(rows, one)
 
     def _admitted(self, rows: Rows, one: Attempt) -> None:
         occurrence = rows.occurrences[one.binding.occurrence_id]
@@ -229,8 +252,36 @@ class Watch:
     def _went_back(self) -> bool:
         return self.world.ledger.went_back() is not None
 
+    def _written(self, rows: Rows) -> None:
+        """I14: nothing that the ledger keeps for good holds a secret; what it held before was looked at then."""
+        before = self.before
+        if rows.proofs is not before.proofs:
+            evidence = (document for key, (_, document) in rows.proofs.items() if key not in before.proofs)
+            demand("I14", not any(map(holds_secret, evidence)), "a secret in evidence")
+        if rows.requests is not before.requests:
+            requests = (document for key, document in rows.requests.items() if key not in before.requests)
+            demand("I14", not any(map(holds_secret, requests)), "a secret in a request")
+        if rows.node_events is not before.node_events:
+            said = map(str, rows.node_events[len(before.node_events) :])
+            demand("I14", not any(map(holds_secret, said)), "a secret in a node's event")
+
+    def _objects(self, rows: Rows) -> None:
+        """I16: an object that came to a target is a registered one, or has a name that the ledger knew before it."""
+        for alias, server in self.world.servers.items():
+            standing = self._standing[alias]
+            if server.tables.keys() == standing or server.enrolled is None:
+                continue
+            known = {slot.relation for slot in rows.slots.values()}
+            names = {stage_name(one.slot_id) for one in rows.publications.values()}
+            names |= {staged_name(one.slot_id, one.attempt_id) for one in rows.publications.values()}
+            for name in server.tables.keys() - standing:
+                demand("I16", name in known or name.name in names, name, "on", alias, "that nothing journaled")
+            self._standing[alias] = frozenset(server.tables)
+
     def _executors(self) -> None:
         for child in self.world.children.started[len(self.executors) :]:
+            shown = (*child.command.argv, *child.command.environment.values())
+            demand("I14", not any(map(holds_secret, shown)), "a secret among the arguments of a child")
             login = login_of(child.command)
             demand("I7", login not in self.executors, "a second executor of", login)
             self.executors.append(login)
@@ -278,6 +329,11 @@ class Watch:
             for environment in cache.pointers:
                 generations = [one.generation for one in cache.journal if one.environment == environment]
                 demand("I12", generations == sorted(set(generations)), generations)
+
+
+def holds_secret(text: str | bytes) -> bool:
+    """Tell whether a secret of this world stands in a text."""
+    return (SECRET.encode() in text) if isinstance(text, bytes) else (SECRET in text)
 
 
 def _by_login(rows: Rows) -> dict[tuple[str, str], Gate]:

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.application.ports.ledger import Authority, NodeEvent
 from dpone_provider.domain.attempt import Attempt, AttemptState
 from dpone_provider.domain.gate import Gate, GateState
-from dpone_provider.domain.identity import OccurrenceId, digest_of
+from dpone_provider.domain.identity import OccurrenceId, Relation, digest_of
 from dpone_provider.domain.occurrence import Occurrence, OccurrenceState
 from dpone_provider.domain.slot import Claim
 from tests.simulation.actors import Crash
+from tests.simulation.children import SimulatedChild
+from tests.simulation.clock import SECRET
 from tests.simulation.invariants import Violated, Watch
 from tests.simulation.ledger_rows import Rows
 from tests.simulation.server import ServerSession, StoredLogin, StoredTable
@@ -94,6 +96,49 @@ def two_of_a_run(world: World, rows: Rows) -> None:
     ended = attempt(rows, AttemptState.SUCCEEDED)
     other = replace(another_binding(rows, OTHER), state=ended.state)
     rows.attempts = rows.attempts | {ended.attempt_id: other}
+
+
+def runs_again(world: World, rows: Rows) -> None:
+    """An attempt that ended is RUNNING again."""
+    ended = attempt(rows, AttemptState.SUCCEEDED)
+    rows.attempts = rows.attempts | {ended.attempt_id: replace(ended, state=AttemptState.RUNNING)}
+
+
+def forgotten(world: World, rows: Rows) -> None:
+    """An attempt that ended is gone: it could be admitted a second time."""
+    ended = attempt(rows, AttemptState.SUCCEEDED)
+    rows.attempts = {key: each for key, each in rows.attempts.items() if key != ended.attempt_id}
+
+
+def secret_in_evidence(world: World, rows: Rows) -> None:
+    """A proof holds a secret."""
+    proof, _ = next(iter(rows.proofs.values()))
+    rows.proofs = rows.proofs | {99: (replace(proof, ledger_sequence=99), f"{SECRET}0".encode())}
+
+
+def secret_in_an_event(world: World, rows: Rows) -> None:
+    """A node's event holds a secret."""
+    said = NodeEvent(
+        attempt_id=attempt(rows, AttemptState.RUNNING).attempt_id, node_id="a", status=SECRET, rebuilt_whole=True
+    )
+    rows.node_events = [*rows.node_events, said]
+
+
+def secret_told(world: World, rows: Rows) -> None:
+    """An operator is told a secret."""
+    world.told.append(f"the password is {SECRET}0")
+
+
+def secret_among_arguments(world: World, rows: Rows) -> None:
+    """A child is started with a secret among its arguments."""
+    child = world.children.started[-1]
+    command = replace(child.command, argv=(*child.command.argv, f"--password={SECRET}0"))
+    world.children.started.append(SimulatedChild(command, child.deadline, child.actors, child.wire))
+
+
+def unknown_object(world: World, rows: Rows) -> None:
+    """A table comes to a target that nothing journaled."""
+    world.warehouse.tables[Relation("stage", "dpone_0123456789abcdef")] = StoredTable("an identity")
 
 
 def admitted_while_retiring(world: World, rows: Rows) -> None:
@@ -191,6 +236,8 @@ BREACHES: list[tuple[str, Callable[[World, Rows], None]]] = [
     ("I2", claimed_by_the_active),
     ("I2", no_workloads),
     ("I3", two_writers),
+    ("I4", runs_again),
+    ("I4", forgotten),
     ("I5", admitted_while_retiring),
     ("I6", unjournaled),
     ("I7", undelivered),
@@ -203,7 +250,12 @@ BREACHES: list[tuple[str, Callable[[World, Rows], None]]] = [
     ("I11", shown_by_nobody),
     ("I12", pointed_too_early),
     ("I13", another_request),
+    ("I14", secret_in_evidence),
+    ("I14", secret_in_an_event),
+    ("I14", secret_told),
+    ("I14", secret_among_arguments),
     ("I15", two_holders),
+    ("I16", unknown_object),
     ("I17", two_of_a_run),
 ]
 
