@@ -181,8 +181,14 @@ def enrolment(session: Session, control: str, reader: str | None = None) -> Enro
         mark=enrolled.mark,
         managed_schemas=tuple(name for name, _, intact in session.rows(STATEMENTS["managed_schemas"]) if intact),
         gate_digest=gate_definition.digest(installed),
-        other_writers=tuple(text for (text,) in session.rows(STATEMENTS["other_writers"], {"reader": reader})),
+        other_writers=_other_writers(session, control, reader),
     )
+
+
+def _other_writers(session: Session, control: str, reader: str | None) -> tuple[str, ...]:
+    writers = session.rows(STATEMENTS["other_writers"], {"reader": reader})
+    strangers = session.rows(filled(STATEMENTS["strangers"], control=identifier(control)))
+    return tuple(text for (text,) in (*writers, *strangers))
 
 
 def _authority_elsewhere(session: Session, subject: str, enrolled: Marker, control: str) -> Refused | None:

@@ -148,6 +148,16 @@ UNION
 SELECT N'login ' + @reader + N': the controller''s own (the binding reads with it)' WHERE @reader = ORIGINAL_LOGIN()
 ORDER BY 1;
 
+-- name: strangers
+-- Logins of the instance that carry our tag and that no gate of the ledger knows, nor a self-test made: somebody else's. The
+-- LOGON trigger keeps them out, and nothing else does. Braces hold the control database's name.
+SELECT N'login ' + p.name + N': carries our tag (SID ' + CONVERT(nvarchar(60), p.sid, 1) + N'), and no gate of the ledger has it'
+FROM sys.server_principals AS p
+WHERE SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501 AND p.name NOT LIKE N'dpone[_]v3[_]test[_]%'
+AND NOT EXISTS (SELECT 1 FROM {control}.dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
+    WHERE g.sid = LOWER(CONVERT(varchar(60), p.sid, 2)))
+ORDER BY 1;
+
 -- name: writers
 -- Everybody who could write a managed schema, the trusted administrators too: who, what that is, why, and how it counts.
 SELECT DISTINCT principal, LOWER(REPLACE(kind, N'_', N' ')) AS kind, why, CONVERT(nvarchar(20), counts) AS counts

@@ -179,6 +179,7 @@ class FakeInstance:
             (enrolment, "authority_here"): lambda given, number: [_rows([(1,)])],
             (enrolment, "authority_service"): lambda given, number: [_rows([(GUIDS["service"],)])],
             (enrolment, "shortcomings"): lambda given, number: [_texts(self.lacks)],
+            (enrolment, "strangers"): lambda given, number: [_texts(self._strangers())],
             (enrolment, "other_writers"): lambda given, number: [_texts(self._writers(given["reader"]))],
             (enrolment, "writers"): lambda given, number: [_rows(self.could_write, width=4)],
             (enrolment, "managed_schemas"): lambda given, number: [_rows([(MANAGED, f"dpone_writer_{MANAGED}", 1)])],
@@ -311,6 +312,14 @@ class FakeInstance:
             "enrolled": 1,
         } | self.identity
         return [_rows([tuple(said.values())])]
+
+    def _strangers(self) -> list[str]:
+        unknown = [(sid, one.name) for sid, one in self.logins.items() if sid not in self.gates]
+        return [
+            f"login {name}: carries our tag (SID 0x{sid.hex().upper()}), and no gate of the ledger has it"
+            for sid, name in unknown
+            if not name.startswith("dpone_v3_test_")
+        ]
 
     def _writers(self, reader: str | None) -> list[str]:
         """The writers, and the administrators if the binding reads as one of them."""

@@ -12,13 +12,14 @@ import pytest
 
 from dpone_provider.adapters.mssql import enrolment, features, observation
 from dpone_provider.adapters.mssql.catalog import MssqlCatalog
+from dpone_provider.adapters.mssql.logins import new_sid
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.effects import EffectKind
 from dpone_provider.domain.identity import Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, Unknown
-from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Standing
+from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Login, Standing
 from tests.adapters.mssql.odbc import needs_odbc, server_at
 from tests.adapters.mssql.tds_server import Answer, Cell, Cut, Silence
 from tests.conformance.catalog_suite import CatalogSuite
@@ -196,6 +197,22 @@ def test_a_gate_that_does_not_guard_and_rights_that_lack_are_refused(stage: Stag
     assert refused(stage) == "enrolment_incomplete"
     stage.instance.hindrances.append("the LOGON trigger dpone_gate is disabled")
     assert refused(stage) == "gate_not_guarding"
+
+
+def test_a_login_with_our_tag_that_somebody_else_made_is_told(stage: Stage) -> None:
+    """One that the ledger has journaled is ours, and so is one that the gate's self-test made."""
+    ours, theirs = new_sid(), new_sid()
+    stage.instance.logins = {
+        ours: Login("dpone_v3_ours", b"", ()),
+        theirs: Login("dpone_v3_theirs", b"", ()),
+        new_sid(): Login("dpone_v3_test_0123456789abcdef", b"", ()),
+    }
+    stage.instance.gates[ours] = "CLOSED"
+    found = stage.catalog.enrolment()
+    assert isinstance(found, Enrolment)
+    (told,) = found.other_writers
+    assert told.startswith("login dpone_v3_theirs: carries our tag")
+    assert theirs.hex().upper() in told
 
 
 def test_the_binding_reads_with_no_login_that_could_write(stage: Stage) -> None:
