@@ -18,7 +18,8 @@ from tests.docs.pages import ROOT
 from tests.docs.reference_invariants import registry
 from tests.docs.tables import code, table
 
-MAKERS = {"refuse": "refused", "busy": "busy", "fail": "failed", "unknown": "unknown"}
+MAKERS = {"refuse": "refused", "busy": "busy", "fail": "failed", "unknown": "unknown", "Refusal": "refused"}
+"""``Refusal`` is that of dbt's child: a compilation that is refused, a run that ends before it connects."""
 ELSEWHERE = "as the message says"
 OF_A_PROJECT = "change the dbt project, then compile again"
 

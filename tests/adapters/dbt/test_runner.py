@@ -165,6 +165,14 @@ def test_other_versions_or_flags_than_those_that_compiled_it_do_not_connect(
     assert told in str(run.finished.problem)
 
 
+def test_a_node_that_the_project_has_not_does_not_connect(target: Warehouse, small: Bundled, tmp_path: Path) -> None:
+    run = build(target, small, models("unselected", "forgotten"), tmp_path / "run", wrong(target.login))
+    assert (run.exit_code, run.nodes) == (2, [])
+    assert run.finished is not None
+    assert str(run.finished.problem).startswith("dbt_node_missing")
+    assert "forgotten" in str(run.finished.problem)
+
+
 def test_a_bundle_that_is_no_project_is_refused_before_anything_is_started(target: Warehouse, tmp_path: Path) -> None:
     (tmp_path / "project.tar.gz").write_bytes(b"no archive")
     with pytest.raises(DponeError, match="archive_malformed"):

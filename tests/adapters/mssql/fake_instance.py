@@ -93,6 +93,7 @@ class FakeInstance:
     hindrances: list[str] = field(default_factory=list)
     features: list[tuple[str, str, str]] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
+    authority: str | None = GUIDS["service"]
     other_writers: list[str] = field(default_factory=list)
     could_write: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Principal, kind, why and how it counts."""
@@ -176,8 +177,8 @@ class FakeInstance:
             (enrolment, "identity"): self._identity,
             (enrolment, "marker"): self._marker,
             (enrolment, "features"): lambda given, number: [_rows(self.features, width=3)],
-            (enrolment, "authority_here"): lambda given, number: [_rows([(1,)])],
-            (enrolment, "authority_service"): lambda given, number: [_rows([(GUIDS["service"],)])],
+            (enrolment, "authority_here"): lambda given, number: [_rows([(int(self.authority is not None),)])],
+            (enrolment, "authority_service"): lambda given, number: [_rows([(self.authority,)])],
             (enrolment, "shortcomings"): lambda given, number: [_texts(self.lacks)],
             (enrolment, "strangers"): lambda given, number: [_texts(self._strangers())],
             (enrolment, "other_writers"): lambda given, number: [_texts(self._writers(given["reader"]))],

@@ -209,6 +209,12 @@ EXEC sys.sp_executesql @add;
 EXEC {target}.sys.sp_executesql N'CREATE TABLE {table} (id int NOT NULL PRIMARY KEY NONCLUSTERED, n int NOT NULL)
     WITH (MEMORY_OPTIMIZED = ON, DURABILITY = SCHEMA_ONLY);';
 
+-- name: restored
+-- To what it was a moment ago, and another life all the same. The file is overwritten by the next.
+BACKUP DATABASE {target} TO DISK = N'dpone_test.bak' WITH INIT, FORMAT;
+ALTER DATABASE {target} SET OFFLINE WITH ROLLBACK IMMEDIATE;
+RESTORE DATABASE {target} FROM DISK = N'dpone_test.bak' WITH REPLACE;
+
 -- name: database_writer
 -- A user that may write every table.
 EXEC {target}.sys.sp_executesql N'ALTER ROLE db_datawriter ADD MEMBER {reader};';

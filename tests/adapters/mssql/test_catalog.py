@@ -152,6 +152,23 @@ def test_every_feature_has_a_reason_of_its_own(stage: Stage, reason: str) -> Non
     assert (found.problem.subject, found.problem.found) == ("database sales", "what was found")
 
 
+@pytest.mark.parametrize(
+    ("authority", "told"),
+    [
+        (None, "no such database on this instance"),
+        ("6e1b5f0e-0000-4000-8000-00000000000a", "the gate of service 6e1b5f0e"),
+    ],
+)
+def test_an_authority_on_another_instance_is_refused(stage: Stage, authority: str | None, told: str) -> None:
+    stage.instance.authority = authority
+    found = stage.catalog.enrolment()
+    assert isinstance(found, Refused)
+    assert found.problem.reason == "authority_on_another_instance"
+    assert found.problem.subject == "control database dpone_control of database sales"
+    assert found.problem.found.startswith(told)
+    assert GUIDS["service"] in found.problem.allowed
+
+
 def test_features_of_one_reason_are_told_together(stage: Stage) -> None:
     stage.instance.features += [("service_queue", "queue a.b", "x"), ("service_queue", "queue a.c", "y")]
     found = stage.catalog.enrolment()

@@ -251,10 +251,19 @@ def test_the_server_decides_which_names_are_one(instance: Instance, collation: s
 
 
 def test_a_table_in_memory(instance: Instance) -> None:
-    """Last: its file group goes only with the database."""
+    """Late: its file group goes only with the database."""
     said(instance, "memory_optimised")
     try:
         told = observed(instance).unmodelled
         assert [one for one in told if one.kind is EffectKind.MEMORY_OPTIMISED], told
     finally:
         said(instance, "drop_table")
+
+
+def test_a_target_that_was_restored(instance: Instance) -> None:
+    """Last: it stays another life than the one that was enrolled."""
+    said(instance, "restored")
+    found = refused(catalog(instance).enrolment())
+    assert found.problem.reason == "enrolled_elsewhere"
+    assert "recovery_fork_guid" in found.problem.found
+    assert "recovery_fork_guid" in found.problem.allowed
