@@ -151,7 +151,7 @@ ORDER BY 1;
 -- name: strangers
 -- Logins of the instance that carry our tag and that no gate of the ledger knows, nor a self-test made: somebody else's. The
 -- LOGON trigger keeps them out, and nothing else does. Braces hold the control database's name.
-SELECT N'login ' + p.name + N': carries our tag (SID ' + CONVERT(nvarchar(60), p.sid, 1) + N'), and no gate of the ledger has it'
+SELECT N'login ' + p.name COLLATE DATABASE_DEFAULT + N': carries our tag (SID ' + CONVERT(nvarchar(60), p.sid, 1) + N'), and no gate of the ledger has it'
 FROM sys.server_principals AS p
 WHERE SUBSTRING(p.sid, 1, 6) = 0x64706F6E6501 AND p.name NOT LIKE N'dpone[_]v3[_]test[_]%'
 AND NOT EXISTS (SELECT 1 FROM {control}.dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
