@@ -81,6 +81,20 @@ def test_a_disabled_gate_is_refused_and_lets_everybody_in(instance: Instance) ->
     assert isinstance(self_test(trial(instance), "here"), GateHolds)
 
 
+def test_a_second_control_database_does_not_take_the_gate(instance: Instance) -> None:
+    other = f"{instance.values['control_database']}_2"
+    with instance.administrator.session("dpone test", 60) as own:
+        own.run(f"CREATE DATABASE [{other}] COLLATE Latin1_General_100_BIN2;")
+        try:
+            for script in CONTROL[: CONTROL.index("020_gate.sql")]:
+                instance.run_with(script, control_database=other)
+            with pytest.raises(ServerError, match="has the gate of another control database"):
+                instance.run_with("020_gate.sql", control_database=other)
+        finally:
+            own.run(f"ALTER DATABASE [{other}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE; DROP DATABASE [{other}];")
+    assert isinstance(self_test(trial(instance), "here"), GateHolds)
+
+
 def test_a_target_that_is_gone_stands_in_nobodys_way(instance: Instance) -> None:
     """The last test: it takes everything out."""
     target = instance.values["target_database"]
