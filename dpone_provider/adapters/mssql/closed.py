@@ -23,6 +23,8 @@ _CERTIFICATE: Final = re.compile(
     r"certificate (verify failed|chain)|not trusted|subject name|host ?name mismatch", re.IGNORECASE
 )
 """In the words of OpenSSL, or of Windows."""
+_UNENCRYPTED: Final = "Encryption not supported"
+"""What the driver says where it has to encrypt and the server does not."""
 _AGAIN: Final = "; then run the same command again"
 _WAYS: Final = MappingProxyType(
     {
@@ -68,8 +70,17 @@ def of_database(endpoint: Endpoint, user: str, rows: Sequence[Sequence[Any]]) ->
 def of_certificate(endpoint: Endpoint, words: str) -> Refused | None:
     """Return why a server is not trusted, where a driver's words are about its certificate; None otherwise.
 
-    Also where encryption is not asked for: a server that demands it shows its certificate all the same.
+    Also where encryption is not asked for: a server that demands it shows its certificate all the same. One that does
+    not encrypt at all is no better.
     """
+    if _UNENCRYPTED in words:
+        return refuse(
+            "encryption_not_offered",
+            f"{endpoint}, TLS mode {endpoint.tls}",
+            found=words,
+            allowed="a server that encrypts its connections",
+            next_command="let the server encrypt, or choose TLS mode disabled knowingly",
+        )
     if endpoint.tls is TlsMode.TRUST or not _CERTIFICATE.search(words):
         return None
     return refuse(

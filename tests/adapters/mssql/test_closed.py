@@ -161,6 +161,16 @@ def test_a_certificate_that_nobody_signed_is_refused_before_a_password_is_sent(t
     assert "update-ca-certificates" in found.problem.next_command
 
 
+@pytest.mark.parametrize("tls", [TlsMode.VERIFY, TlsMode.TRUST])
+def test_a_server_that_does_not_encrypt_is_refused_before_a_password_is_sent(tls: TlsMode) -> None:
+    with serving(lambda text, values, session: []) as server:
+        found = MssqlCatalog(encrypted(server, tls)).enrolment()
+        assert (server.users, server.passwords) == ([], [])
+    assert isinstance(found, Refused)
+    assert found.problem.reason == "encryption_not_offered"
+    assert f"TLS mode {tls}" in found.problem.subject
+
+
 def test_it_is_taken_where_that_was_chosen_and_everything_is_encrypted() -> None:
     def script(text: str, values: Sequence[Cell], session: int) -> Sequence[Answer]:
         return [Rows(("one",), [(1,)])] if "ask" in text else []
