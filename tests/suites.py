@@ -124,7 +124,7 @@ SUITES = (
     ),
     Suite(
         "simulation",
-        60,
+        70,
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import psycopg
+import pytest
 
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.time import Deadline
@@ -31,6 +32,7 @@ COLLECTED = 5
 """So many logins of each batch the gate removes itself; the administrator removes the others at once."""
 
 
+@pytest.mark.timeout(900)
 def test_no_session_is_there_after_closed_and_none_begins(here: Estate) -> None:
     entered = raced = kept = 0
     with ThreadPoolExecutor(RACERS) as threads:
