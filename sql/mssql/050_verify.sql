@@ -78,7 +78,7 @@ FROM (VALUES (N'ALTER ANY LOGIN'), (N'ALTER ANY CONNECTION'), (N'VIEW SERVER STA
     AS wanted (permission_name)
 WHERE CERT_ID(N'dpone_signer') IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM sys.server_permissions AS g JOIN sys.server_principals AS p ON p.principal_id = g.grantee_principal_id
-    WHERE p.name = N'dpone_signer' AND g.state = 'G' AND g.permission_name = wanted.permission_name);
+    WHERE p.name = N'dpone_signer' AND g.state = 'G' AND g.permission_name COLLATE DATABASE_DEFAULT = wanted.permission_name);
 -- Logins of ours that nobody journaled.
 INSERT INTO @wrong (what)
 SELECT N'login ' + p.name COLLATE DATABASE_DEFAULT + N' carries our tag and is not in the ledger; DROP LOGIN it' FROM sys.server_principals AS p

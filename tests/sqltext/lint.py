@@ -195,6 +195,14 @@ def a_lock_reads_something(found: Sequence[Token]) -> Iterator[Fault]:
             yield Fault("a_lock_reads_something", token.line, "TOP (0)")
 
 
+def holders_are_told_without_waiting(found: Sequence[Token]) -> Iterator[Fault]:
+    """Who reads locks asks for no object's name: OBJECT_NAME waits for the very lock that is told of."""
+    if any(token.name == "dm_tran_locks" for token in found):
+        for token in found:
+            if token.name.upper() in ("OBJECT_NAME", "OBJECT_SCHEMA_NAME"):
+                yield Fault("holders_are_told_without_waiting", token.line, token.name)
+
+
 def existence_is_asked_alone(found: Sequence[Token]) -> Iterator[Fault]:
     """A condition that asks whether an object is there reads no table of ours.
 
@@ -375,6 +383,7 @@ EVERYWHERE: tuple[Rule, ...] = (
     variants_are_converted,
     distinct_nulls_have_types,
     no_temporary_table,
+    holders_are_told_without_waiting,
     system_procedures,
     allowed_permissions,
 )

@@ -51,6 +51,10 @@ BAD = [
         "distinct_nulls_have_types",
         GOOD_HEAD + "SELECT N'a' AS a, N'b' AS b UNION ALL SELECT DISTINCT o.name, NULL FROM sys.objects AS o;",
     ),
+    (
+        "holders_are_told_without_waiting",
+        GOOD_HEAD + "SELECT OBJECT_NAME(l.resource_associated_entity_id) FROM sys.dm_tran_locks AS l;",
+    ),
     ("no_temporary_table", GOOD_HEAD + "SELECT 1 AS one INTO #kept;"),
     ("system_procedures", GOOD_HEAD + "EXEC sys.sp_configure N'clr enabled', 1;"),
     ("system_procedures", GOOD_HEAD + "EXEC xp_cmdshell N'dir';"),

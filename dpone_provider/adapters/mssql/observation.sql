@@ -112,14 +112,13 @@ ORDER BY 1, 2, 3;
 
 -- name: blockers
 -- Who holds what an observation waits for: locks on definitions in this database, but for issued logins' sessions. Views
--- of the server's state, which no lock stops.
+-- of the server's state, which no lock stops. A table is told by its number: OBJECT_NAME would wait for the very lock.
 SELECT DISTINCT N'session ' + CONVERT(nvarchar(11), l.request_session_id)
     + N' (' + COALESCE(s.original_login_name COLLATE DATABASE_DEFAULT, N'unknown')
     + N', ' + COALESCE(NULLIF(s.program_name COLLATE DATABASE_DEFAULT, N''), N'unnamed')
     + N', ' + COALESCE(s.status COLLATE DATABASE_DEFAULT, N'unknown')
     + N') holds ' + l.request_mode COLLATE DATABASE_DEFAULT + N' on ' + LOWER(l.resource_type COLLATE DATABASE_DEFAULT)
-    + COALESCE(N' ' + CASE WHEN l.resource_type = N'OBJECT'
-        THEN OBJECT_SCHEMA_NAME(CONVERT(int, l.resource_associated_entity_id)) + N'.' + OBJECT_NAME(CONVERT(int, l.resource_associated_entity_id)) END, N'')
+    + CASE WHEN l.resource_type = N'OBJECT' THEN N' ' + CONVERT(nvarchar(20), l.resource_associated_entity_id) ELSE N'' END
 FROM sys.dm_tran_locks AS l
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
 WHERE l.resource_database_id = DB_ID() AND l.request_status = N'GRANT' AND l.request_session_id <> @@SPID

@@ -294,7 +294,7 @@ def test_each_right_that_lacks_is_told_by_name(stage: Stage) -> None:
 
 
 def test_a_lock_on_definitions_is_waited_for_and_then_its_holder_is_named(stage: Stage) -> None:
-    stage.instance.blocked = ["session 60 (loader, SSIS, sleeping) holds Sch-M on object stage.orders"]
+    stage.instance.blocked = ["session 60 (loader, SSIS, sleeping) holds Sch-M on object 1045578763"]
     found = stage.catalog.observe([stage.relation()], [], stage.deadline())
     assert isinstance(found, Refused)
     assert found.problem.reason == "observation_blocked"
