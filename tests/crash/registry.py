@@ -30,7 +30,7 @@ What the others do there, these do as well: ``wait`` and ``redeliver`` what ``re
 """
 WITH_DBT = (
     "dbt.admit.ledger.admit#2",
-    "dbt.journal.ledger.journal",
+    "dbt.journaled.ledger.journal",
     "dbt.issue.ledger.ready",
     "dbt.issue.ledger.deliver",
     "dbt.execute.child.start",

@@ -72,6 +72,8 @@ def play(stage: LabStage, point: str) -> None:
 def test_there_are_enough_points() -> None:
     assert len(WITH_A_STUB) >= AT_LEAST
     assert PLAYS.keys() == SCENES_ON_THE_LAB
+    assert len(WITH_DBT) == 10
+    assert set(WITH_DBT) <= set(ON_THE_LAB), "a point that has another name by now"
 
 
 @pytest.mark.parametrize("point", STRUCK)
@@ -84,7 +86,6 @@ def test_a_crash_at_a_point(stage: LabStage, point: str) -> None:
 def test_a_crash_at_ten_points_with_dbt_itself(the_world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each is recovered from; the next one's run is the proof that nothing of it is in the way."""
     stage = dbt_stage_of(place_in(tmp_path_factory.mktemp("dbt"), the_world))
-    assert len(WITH_DBT) == 10
     for point in WITH_DBT:
         assert point in stage.crash(point), f"{point} was never passed"
         stage.settle()
