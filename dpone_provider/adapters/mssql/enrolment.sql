@@ -110,7 +110,7 @@ ORDER BY 1, 2;
 -- What the controller lacks, in words, one row each. A right that is missing makes lists shorter without an error.
 SELECT N'login ' + SUSER_SNAME() + N' lacks ' + asked.right_name
 FROM (VALUES
-    (N'VIEW DEFINITION on the database', HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'VIEW DEFINITION')),
+    (N'VIEW DEFINITION on the database', HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'VIEW DEFINITION')),
     (N'SELECT on dpone_receipt.receipt', HAS_PERMS_BY_NAME(N'dpone_receipt.receipt', N'OBJECT', N'SELECT')),
     (N'UPDATE of the mark on dpone_receipt.enrolment',
         HAS_PERMS_BY_NAME(N'dpone_receipt.enrolment', N'OBJECT', N'UPDATE', N'mark', N'COLUMN')),
