@@ -401,6 +401,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _chosen(options.suites)
     # The end of CI's patience is treated as Ctrl-C is: engines are taken down.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Started in the background, a run inherits that Ctrl-C means nothing; the programs that it starts must not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     place = Workplace.make()
     began = time.monotonic()
     try:

@@ -17,7 +17,7 @@ from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.airflow_home import USER
 from dpone_provider.lab.ports import LOOPBACK
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.25
 Seen = TypeVar("Seen")
 Json = Mapping[str, Any]
 # Never through a proxy of the caller's environment.
