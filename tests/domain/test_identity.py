@@ -169,6 +169,13 @@ def test_a_principal_carries_our_tag() -> None:
         principal_name(AttemptId("short"))
 
 
+def test_a_gate_is_named_by_its_service_too() -> None:
+    one = Principal(service_id=SERVICE, name="dpone_v3_" + "a" * 32, sid="x").gate_name
+    other = replace(one, service_id=ServiceId("6e1b5f0e-0000-4000-8000-0000000000ff"))
+    assert one != other
+    assert str(one) == f"dpone_v3_{'a' * 32} on service {SERVICE}"
+
+
 def test_names_of_staged_tables() -> None:
     """One of the attempt's own, one of the slot."""
     one, tried = slot().slot_id, binding().attempt_id
