@@ -113,18 +113,18 @@ SUITES = (
         behind=True,
     ),
     Suite(
-        "unit", 110, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2, by_file=True),)
+        "unit", 120, "what needs no engine", (Pytest(unmarked=(*ENGINE_MARKERS, EXHAUSTIVE), workers=2, by_file=True),)
     ),
     Suite(
         "exhaustive",
-        50,
+        65,
         "thousands of cases each",
         (Pytest(marked=EXHAUSTIVE, workers=2),),
         behind=True,
     ),
     Suite(
         "simulation",
-        70,
+        110,
         "thousands of seeded schedules of the application's own code, under faults",
         (
             Command(
@@ -145,7 +145,7 @@ SUITES = (
     ),
     Suite(
         "model",
-        110,
+        130,
         "every state of small casts, each guard dropped in turn",
         (Pytest(folders=("model",)),),
         narrow=True,
@@ -174,14 +174,14 @@ SUITES = (
     ),
     Suite(
         "races",
-        110,
+        140,
         "deliveries, gates and ends raced on a real PostgreSQL",
         (Pytest(folders=("races",)),),
         narrow=True,
     ),
     Suite(
         "lab",
-        220,
+        260,
         "adapters and use cases on real engines",
         (Pytest(folders=("lab",), workers=3), Pytest(marked="lab", workers=3, by_file=True)),
     ),
@@ -201,7 +201,7 @@ SUITES = (
     ),
     Suite(
         "acceptance",
-        340,
+        380,
         "the paths of demo and tutorial; an authority that goes back",
         (
             Pytest(
