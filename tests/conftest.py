@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -16,12 +15,6 @@ __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
 # How long an example takes says something of the machine, not of the code: suites have budgets instead.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
-
-
-def pytest_collection_finish() -> None:
-    """Look for garbage more rarely, and never among what was imported: a tenth of the processor's time."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")
