@@ -52,6 +52,12 @@ def require_enrolled_as_pinned(
     require_source_as_pinned(connection, enrolment.incarnation)
     if enrolment.family is not connection.family:
         unwind(_other_family(where, enrolment.family, authority))
+    require_obeyed(where, enrolment, authority, ledger_sequence)
+    require_no_other_writers(where, enrolment.other_writers)
+
+
+def require_obeyed(where: str, enrolment: Enrolment, authority: Authority, ledger_sequence: int) -> None:
+    """Refuse a database that obeys another authority, or this one in another incarnation or from a later time."""
     named = (enrolment.authority_id, enrolment.authority_incarnation)
     if named != (authority.authority_id, authority.incarnation) or enrolment.mark > ledger_sequence:
         unwind(
@@ -64,7 +70,6 @@ def require_enrolled_as_pinned(
                 next_command=READMIT,
             )
         )
-    require_no_other_writers(where, enrolment.other_writers)
 
 
 def require_no_other_writers(where: str, writers: Sequence[str]) -> None:

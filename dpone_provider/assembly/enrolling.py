@@ -11,7 +11,7 @@ from typing import Any
 
 from dpone_provider.adapters.secrets.references import ReferencedCredentials
 from dpone_provider.adapters.system.clock import SystemClock
-from dpone_provider.application.admission_rules import require_no_other_writers
+from dpone_provider.application.admission_rules import require_no_other_writers, require_obeyed
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import Authority
@@ -107,13 +107,15 @@ def verify_mssql(login: Login, authority: Authority, control_database: str) -> V
                 next_command="give the reference of the authority that this database was enrolled with",
             )
         )
-    writers = settled(catalog.could_write())
-    require_no_other_writers(str(login.endpoint), [str(one) for one in writers if not one.trusted])
+    # Its mark is admission's to judge, which asks the ledger how far it is.
+    require_obeyed(str(login.endpoint), enrolment, authority, enrolment.mark)
+    require_no_other_writers(str(login.endpoint), enrolment.other_writers)
+    trusted = [one for one in settled(catalog.could_write()) if one.trusted]
     return Verified(
         managed_schemas=enrolment.managed_schemas,
         could_write=tuple(
             {"principal": one.principal, "kind": one.kind, "why": one.why, "counts": "trusted administrator"}
-            for one in writers
+            for one in trusted
         ),
     )
 

@@ -8,19 +8,20 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
+from dpone_provider.adapters.mssql.logins import TAG
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.assembly import enrolling
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.cli.control import control
 from dpone_provider.domain.identity import Family
 from dpone_provider.domain.outcomes import DponeError
+from tests.adapters.mssql import fake_instance
 from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance
 from tests.adapters.mssql.odbc import needs_odbc, server_at
 
 pytestmark = needs_odbc
 OURS = Authority(authority_id=GUIDS["authority"], incarnation="incarnation", family=Family.NONPRODUCTION)
 ADMINISTRATOR = ("CORP\\dba", "windows group", "member of sysadmin", "administrator")
-WRITER = ("etl", "sql user", "member of db_datawriter", "writer")
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_everybody_who_could_write_is_listed_with_why_it_counts(instance: FakeIn
 
 
 def test_another_writer_is_refused_by_name(instance: FakeInstance) -> None:
-    instance.could_write.append(WRITER)
+    instance.other_writers.append("sql user etl: member of db_datawriter")
     with pytest.raises(DponeError, match=r"other_writers.*found sql user etl: member of db_datawriter; allowed"):
         enrolling.verify_mssql(login(instance), OURS, "dpone_control")
 
@@ -67,6 +68,20 @@ def test_another_authority_is_refused(instance: FakeInstance) -> None:
         enrolling.verify_mssql(login(instance), other, "dpone_control")
 
 
+def test_the_same_authority_in_another_incarnation_is_refused(instance: FakeInstance) -> None:
+    """Found: only its id was compared, so that a database was called enrolled which admission refuses."""
+    restored = Authority(authority_id=GUIDS["authority"], incarnation="another", family=Family.NONPRODUCTION)
+    with pytest.raises(DponeError, match="authority_went_back"):
+        enrolling.verify_mssql(login(instance), restored, "dpone_control")
+
+
+def test_a_stranger_with_our_tag_is_refused(instance: FakeInstance) -> None:
+    """Found: the list of writers has users of the database only; a login that carries our tag is none."""
+    instance.logins[TAG + bytes(10)] = fake_instance.Login("somebodys", b"", ())
+    with pytest.raises(DponeError, match="carries our tag"):
+        enrolling.verify_mssql(login(instance), OURS, "dpone_control")
+
+
 def test_the_command_tells_it(instance: FakeInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enrolling, "login_of", lambda reference, tls: login(instance))
     monkeypatch.setattr(enrolling, "authority_of", lambda reference, schema: OURS)
@@ -76,5 +91,5 @@ def test_the_command_tells_it(instance: FakeInstance, monkeypatch: pytest.Monkey
     assert "windows group CORP\\dba: member of sysadmin (trusted administrator)" in done.output
     as_json = json.loads(CliRunner().invoke(control, (*arguments, "--format", "json")).output)
     assert as_json["could_write"][0]["principal"] == "CORP\\dba"
-    instance.could_write.append(WRITER)
+    instance.other_writers.append("sql user etl: member of db_datawriter")
     assert CliRunner().invoke(control, arguments).exit_code == 10
