@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,12 @@ __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
 # How long an example takes says something of the machine, not of the code: suites have budgets instead.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage more rarely from here on: what was imported and collected stays, and looking took a tenth."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")

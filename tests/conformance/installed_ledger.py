@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import psycopg
 
 from dpone_provider import lab
-from dpone_provider.adapters.ledger.ledger import SLEEPER_SECONDS, PostgresLedger
 from dpone_provider.adapters.ledger.run import Hook
+from dpone_provider.adapters.ledger.sql_ledger import SLEEPER_SECONDS
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.time import Clock
@@ -20,6 +20,7 @@ from dpone_provider.domain.connection import Credential, Endpoint, TlsMode
 from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import shipped_sql
+from tests.conformance.postgres_ledger import PostgresLedger
 
 CONTROLLER = "dpone_controller"
 AUTHORITY_ID = "5a1d4f0e-6a53-4b6f-9a39-0c8f6f2d7b11"

@@ -16,7 +16,6 @@ from uuid import uuid4
 import psycopg
 
 from dpone_provider import lab
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.postgres.gate import PostgresGate
 from dpone_provider.adapters.postgres.session import session
 from dpone_provider.adapters.system.clock import SystemClock
@@ -52,6 +51,7 @@ from dpone_provider.domain.outcomes import Failure, fail
 from dpone_provider.domain.secret import Secret
 from dpone_provider.domain.slot import Slot
 from tests.adapters.postgres.enrolled import Enrolled, install
+from tests.conformance.postgres_ledger import PostgresLedger
 
 ENVIRONMENT = "prod"
 SCHEMA = "stage"

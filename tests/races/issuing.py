@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.postgres.gate import PostgresGate
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.evidence import proof_document, sessions_observed
@@ -26,6 +25,7 @@ from dpone_provider.domain.gate import Gate, GateState
 from dpone_provider.domain.identity import AttemptBinding, Principal
 from dpone_provider.domain.outcomes import Failed, Failure, Unknown
 from dpone_provider.domain.secret import Secret
+from tests.conformance.postgres_ledger import PostgresLedger
 from tests.races.estate import ENVIRONMENT, PLAN, verdict_of
 from tests.waiting import wait_until
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from tests.conformance.installed_ledger import InstalledLedger
 from tests.conformance.ledger_suite import LedgerSuite
+from tests.conformance.postgres_ledger import PostgresLedger
 
 
 @pytest.mark.lab

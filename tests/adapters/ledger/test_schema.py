@@ -12,12 +12,12 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from dpone_provider import lab
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.ledger.tables import METADATA, SCHEMA
 from dpone_provider.domain import attempt, gate, occurrence, publication
 from dpone_provider.domain.outcomes import DponeError
 from tests.conformance.installed_ledger import Admin, InstalledLedger, install
 from tests.conformance.ledger_world import ENVIRONMENT, Steps, occurrence_of
+from tests.conformance.postgres_ledger import PostgresLedger
 
 pytestmark = pytest.mark.lab
 DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]

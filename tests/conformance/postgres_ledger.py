@@ -1,4 +1,4 @@
-"""The ledger on PostgreSQL."""
+"""A ledger on PostgreSQL whose pool, hook and time-outs a test chooses."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from dpone_provider.adapters.ledger.tables import SCHEMA
 from dpone_provider.application.ports.time import Clock
 from dpone_provider.domain.connection import Credential, Endpoint
 
-__all__ = ["SLEEPER_SECONDS", "PostgresLedger"]
-
 
 class PostgresLedger(SqlLedger):
-    """Implements ``Ledger`` on PostgreSQL, from where it is and who connects."""
+    """The product's ledger on PostgreSQL, which remembers who connects."""
 
     def __init__(
         self,

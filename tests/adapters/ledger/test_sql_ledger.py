@@ -16,7 +16,6 @@ from sqlalchemy.exc import DBAPIError
 
 from dpone_provider import lab
 from dpone_provider.adapters.ledger.connection import open_connection
-from dpone_provider.adapters.ledger.ledger import PostgresLedger
 from dpone_provider.adapters.ledger.tables import SCHEMA
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.ledger import EnvironmentRow, LedgerTransaction, Lock
@@ -27,6 +26,7 @@ from dpone_provider.domain.secret import Secret
 from tests.adapters.ledger.wire import Wire
 from tests.conformance.installed_ledger import Admin, InstalledLedger, install, unlawfully
 from tests.conformance.ledger_world import DATABASE, ENVIRONMENT, Steps, deadline, good, occurrence_of
+from tests.conformance.postgres_ledger import PostgresLedger
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
