@@ -52,7 +52,7 @@ def _connection_options(command: Command) -> Command:
 
 
 _control_database = click.option(
-    "--control-database", default="dpone_control", show_default=True, help="The control database, as filled into 010."
+    "--control-database", default="dpone_control", show_default=True, help="The control database, as filled into 007."
 )
 
 
@@ -69,7 +69,7 @@ _control_database = click.option(
 def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
     """Print an installation script with its variables filled in, for an administrator to read and to run.
 
-    SCRIPT is the name of a file of sql/postgres or sql/mssql, such as 010_control_schema.sql. Nothing is sent anywhere.
+    SCRIPT is the name of a file of sql/postgres or sql/mssql, such as 010_control_schema.sql or 020_gate.sql. Nothing is sent anywhere.
     """
     from dpone_provider.application.installation.rendering import fill_in
     from dpone_provider.sql_files import shipped_sql
@@ -179,7 +179,7 @@ def _instance_options(command: Command) -> Command:
             help="An enrolled database with its managed schemas; repeat it.",
         ),
         click.option(
-            "--controller-login", default="dpone_controller", show_default=True, help="The login, as filled into 017."
+            "--controller-login", default="dpone_controller", show_default=True, help="The login, as filled into 018."
         ),
         _control_database,
     ):

@@ -1,7 +1,7 @@
 -- 011_control_words.sql: what the ledger's laws are written with: the refusal, the edges, who this is and who speaks.
 --
--- Who runs it: whoever ran 010, in the same control database, after it.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Who runs it: whoever ran 007, in the same control database, after 010.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew; it changes no row. That is how an upgrade renews them (060).
 --
 -- A refusal is error 51010. Its message is "DPONE_LAW <law>: <subject>; found <what>; allowed <what>", and the whole
@@ -16,7 +16,7 @@ USE [${control_database}];
 GO
 IF OBJECT_ID(N'dpone_control.publication') IS NULL OR OBJECT_ID(N'dpone_control.unsettled') IS NULL
 BEGIN
-    RAISERROR(N'the tables of the ledger are not here; run 010_control_schema.sql first', 16, 1);
+    RAISERROR(N'the tables of the ledger are not here; run 007 to 010 first', 16, 1);
     SET NOEXEC ON;
 END;
 GO

@@ -1,7 +1,7 @@
 -- 012_control_readmission.sql: how an authority that went back is put to use again, and how a service is buried.
 --
--- Who runs it: whoever ran 010, in the same control database, after 011.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Who runs it: whoever ran 007, in the same control database, after 011.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew; it changes no row.
 
 SET ANSI_NULLS ON;

@@ -1,7 +1,7 @@
 -- 013_control_attempts.sql: how attempts begin and move, with what they write and read, and the log of it.
 --
--- Who runs it: whoever ran 010, in the same control database, after 011.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Who runs it: whoever ran 007, in the same control database, after 011.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew; it changes no row.
 --
 -- Per table there is one trigger for rows that begin and one for rows that move. Each looks at all rows of its statement,

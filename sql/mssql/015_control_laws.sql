@@ -1,7 +1,7 @@
 -- 015_control_laws.sql: rows of the ledger that never change, and rows that are never forgotten.
 --
--- Who runs it: whoever ran 010, in the same control database, after 011.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Who runs it: whoever ran 007, in the same control database, after 011.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew; it changes no row.
 
 SET ANSI_NULLS ON;

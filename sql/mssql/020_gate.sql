@@ -1,7 +1,7 @@
 -- 020_gate.sql: the login gate and the fence, on one SQL Server instance.
 --
--- Who runs it: a member of sysadmin, in the control database, after 017.
--- Filled in before it is sent: ${control_database}, as in 010; ${service_id}, the UUID that this instance shall have for
+-- Who runs it: a member of sysadmin, in the control database, after 018.
+-- Filled in before it is sent: ${control_database}, as in 007; ${service_id}, the UUID that this instance shall have for
 -- dpone, pinned here for good.
 -- Running it again installs the same definitions anew. The LOGON trigger is created DISABLED; if it was enabled it is
 -- left enabled. 021 enables it, 022 disables it in an emergency. An instance has one gate: that of another control
@@ -25,12 +25,12 @@ USE [${control_database}];
 GO
 IF OBJECT_ID(N'dpone_control.settle') IS NULL OR OBJECT_ID(N'dpone_control.opening') IS NULL
 BEGIN
-    RAISERROR(N'the control schema is not complete; run 010 to 017 first', 16, 1);
+    RAISERROR(N'the control schema is not complete; run 007 to 018 first', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF NOT EXISTS (SELECT 1 FROM dpone_control.opening)
 BEGIN
-    RAISERROR(N'the ledger has no identity yet; run 017_control_settle.sql first', 16, 1);
+    RAISERROR(N'the ledger has no identity yet; run 018_control_identity.sql first', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF IS_SRVROLEMEMBER(N'sysadmin') = 0

@@ -1,7 +1,7 @@
 -- 021_enable_gate.sql: let the gate guard. Run it when you can watch it.
 --
 -- Who runs it: a member of sysadmin, after 020, 025 and 030 (or 031), in a session that stays open.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again changes nothing.
 --
 -- Before you run it: open a second session as a member of sysadmin and leave it open, and make sure that somebody can

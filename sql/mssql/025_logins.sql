@@ -1,7 +1,7 @@
 -- 025_logins.sql: the procedures through which the controller issues, closes and collects logins.
 --
 -- Who runs it: a member of sysadmin, in the control database, after 020.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew. A procedure that is installed anew has lost its signature: run 030
 -- (or 031) after it, in any case.
 --

@@ -1,7 +1,7 @@
 -- 026_describe.sql: what is installed, object by object, for the product to compare with what it ships.
 --
 -- Who runs it: a member of sysadmin, in the control database, after 025.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definition anew.
 --
 -- It reads only. What "dpone control check" says comes from it: each module's text, each table's columns, each key, index

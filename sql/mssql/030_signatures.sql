@@ -1,7 +1,7 @@
 -- 030_signatures.sql: sign the procedures of 020 and 025, so that they hold the rights that nobody else needs.
 --
 -- Who runs it: a member of sysadmin, in the control database, after 025, and again whenever 020 or 025 was run again.
--- Filled in before it is sent: ${control_database} and ${controller_login}, as in 017.
+-- Filled in before it is sent: ${control_database} and ${controller_login}, as in 018.
 -- Running it again makes a new certificate, signs with it and drops the old one; rights move with it. So do those that 031
 -- gave the controller.
 --

@@ -2,7 +2,7 @@
 --
 -- Who runs it: a member of sysadmin, in the control database, after 025, where certificates are not allowed. Run 030 or
 -- this one, not both: it refuses when the procedures are signed.
--- Filled in before it is sent: ${control_database}, as in 010; ${controller_login}, as in 017.
+-- Filled in before it is sent: ${control_database}, as in 007; ${controller_login}, as in 018.
 -- Running it again grants the same anew.
 --
 -- What it costs: ALTER ANY LOGIN and ALTER ANY CONNECTION reach every login of the instance that is no member of sysadmin.

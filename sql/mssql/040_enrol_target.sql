@@ -1,7 +1,7 @@
 -- 040_enrol_target.sql: enrol a database of this instance as a target that dpone may write.
 --
 -- Who runs it: a member of sysadmin, in the target, after 021; once for each target. Then 045, once for each schema.
--- Filled in before it is sent: ${control_database} and ${controller_login} as in 010 and 017; ${target_database}, the
+-- Filled in before it is sent: ${control_database} and ${controller_login} as in 007 and 018; ${target_database}, the
 -- database to be enrolled; ${reader_login}, a login that exists and shall read what is written.
 -- Running it again installs the same definitions and grants anew. It refuses whatever is not as said below, and then
 -- nothing was changed. A database that was enrolled and then restored, copied or made anew is refused: take the enrolment
@@ -29,7 +29,7 @@ SET NOCOUNT, XACT_ABORT ON;
 
 IF DB_ID(N'${control_database}') IS NULL OR OBJECT_ID(N'[${control_database}].dpone_gate.empower_target') IS NULL
 BEGIN
-    RAISERROR(N'the control database ${control_database} is not complete; run 010 to 030 first', 16, 1);
+    RAISERROR(N'the control database ${control_database} is not complete; run 007 to 030 first', 16, 1);
     SET NOEXEC ON;
 END;
 GO

@@ -1,7 +1,7 @@
 -- 050_verify.sql: is everything as the scripts left it? Reads only.
 --
 -- Who runs it: a member of sysadmin, in the control database, whenever it is in doubt, and after every upgrade.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- It ends with "dpone: all is as installed", or lists everything that is not and fails with error 51000.
 -- What the text of each module says is compared by the product, with what it ships: dpone control check.
 
@@ -12,7 +12,7 @@ USE [${control_database}];
 GO
 SET NOCOUNT, XACT_ABORT ON;
 IF OBJECT_ID(N'dpone_gate.hindrances') IS NULL OR OBJECT_ID(N'dpone_gate.target') IS NULL
-    BEGIN ;THROW 51000, N'the control schema is not complete here; run 010 to 030 first', 1; END;
+    BEGIN ;THROW 51000, N'the control schema is not complete here; run 007 to 030 first', 1; END;
 
 DECLARE @wrong TABLE (what nvarchar(1000) NOT NULL);
 DECLARE @target sysname, @run nvarchar(300), @enrolment_id uniqueidentifier;
@@ -57,7 +57,7 @@ UNION ALL
 SELECT N'table ' + t.name + N' escalates locks' FROM sys.tables AS t
 WHERE t.lock_escalation_desc <> N'DISABLE' AND t.object_id IN (OBJECT_ID(N'dpone_control.login_gate'),
     OBJECT_ID(N'dpone_control.attempt'), OBJECT_ID(N'dpone_control.slot'), OBJECT_ID(N'dpone_control.unsettled'));
--- The database, as 010 wanted it.
+-- The database, as 007 wanted it.
 INSERT INTO @wrong (what)
 SELECT N'the control database has TRUSTWORTHY, chaining, containment, row versions or delayed durability on'
 FROM sys.databases AS d WHERE d.database_id = DB_ID() AND (d.is_trustworthy_on = 1 OR d.is_db_chaining_on = 1

@@ -1,8 +1,8 @@
 -- 060_upgrade.sql: begin to renew what is installed, with occurrences ACTIVE and nothing of them lost.
 --
 -- Who runs it: a member of sysadmin, in the control database, after the DAGs were paused. Then, in this order, as shipped
--- with the new version: 011 to 017, 020, 025, 026, 030 (or 031), 040 and 045 for each target, 050.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- with the new version: 011 to 018, 020, 025, 026, 030 (or 031), 040 and 045 for each target, 050.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again changes nothing.
 --
 -- Occurrences stay ACTIVE and keep their slots and epochs; no table is changed by these scripts, and no row of the ledger.
@@ -40,5 +40,5 @@ IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 COMMIT TRANSACTION;
 SELECT o.environment, o.occurrence_id, o.state, o.generation FROM dpone_control.occurrence AS o WITH (READCOMMITTEDLOCK)
 WHERE o.state IN ('REQUESTED', 'PREPARED', 'ACTIVE', 'RETIRING') ORDER BY o.environment;
-PRINT 'dpone: nothing is under way; run 011 to 017, 020, 025, 026, 030, then 040 and 045 for each target, then 050';
+PRINT 'dpone: nothing is under way; run 011 to 018, 020, 025, 026, 030, then 040 and 045 for each target, then 050';
 GO

@@ -17,7 +17,7 @@ GO
 SET NOCOUNT, XACT_ABORT ON;
 IF DB_ID(N'${control_database}') IS NULL OR OBJECT_ID(N'[${control_database}].dpone_gate.empower_target') IS NULL
 BEGIN
-    RAISERROR(N'the control database ${control_database} is not complete here; run 010 to 030 first', 16, 1);
+    RAISERROR(N'the control database ${control_database} is not complete here; run 007 to 030 first', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF OBJECT_ID(N'dpone_receipt.enrolment') IS NULL OR OBJECT_ID(N'dpone_receipt.managed_schema') IS NULL

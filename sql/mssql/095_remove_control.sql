@@ -1,7 +1,7 @@
 -- 095_remove_control.sql: take the gate and everything of dpone on this instance out, down to the control database.
 --
 -- Who runs it: a member of sysadmin, after 090 for every target.
--- Filled in before it is sent: ${control_database}, as in 010.
+-- Filled in before it is sent: ${control_database}, as in 007.
 -- It refuses while a database is enrolled, a gate is open or an attempt is unresolved, and then nothing was changed.
 -- Running it again changes nothing.
 -- The ledger's rows are the record of who wrote what, so the control database stays as it is; drop it or keep it in a

@@ -20,7 +20,8 @@ from dpone_provider.domain import attempt, gate, occurrence, publication
 from dpone_provider.sql_files import shipped_sql
 from tests.sqltext.texts import all_texts
 
-SCHEMA = "010_control_schema.sql"
+SCHEMA = {"postgres": ("010_control_schema.sql",), "mssql": CONTROL[:4]}
+"""The scripts that make tables, and on PostgreSQL all the rest."""
 MSSQL: Dialect = mssql.dialect(deprecate_large_types=True)  # type: ignore[no-untyped-call]
 OTHER_FORM = {
     "evidence_digest_of_evidence": "the algorithm is named otherwise",
@@ -34,9 +35,14 @@ OWN = {"unsettled", "no_truncate"}
 """Tables of SQL Server alone: what settle has not seen yet, and what keeps TRUNCATE away."""
 
 
-def of(dialect: str, script: str = SCHEMA) -> tuple[Token, ...]:
-    """Return a script's tokens."""
-    return tokens((shipped_sql(dialect) / script).read_text(encoding="utf-8"))
+def of(dialect: str, *scripts: str) -> tuple[Token, ...]:
+    """Return the tokens of scripts, or of those that make the tables."""
+    return tokens("\n".join(read(dialect, one) for one in scripts or SCHEMA[dialect]))
+
+
+def read(dialect: str, script: str) -> str:
+    """Return a script's text."""
+    return (shipped_sql(dialect) / script).read_text(encoding="utf-8")
 
 
 POSTGRES: Mapping[str, Table] = {one.name: one for one in tables(of("postgres"))}
@@ -150,7 +156,7 @@ def test_modules_name_what_is_made_before_them() -> None:
     made: set[tuple[str, str]] = set()
     missing: set[tuple[str, ...]] = set()
     for script in CONTROL:
-        for batch in batches((shipped_sql("mssql") / script).read_text(encoding="utf-8")):
+        for batch in batches(read("mssql", script)):
             own, named = set(), set()
             for first, schema, dot, name in zip(*(batch.tokens[at:] for at in range(4)), strict=False):
                 if dot.text == "." and schema.name in ("dpone_control", "dpone_gate"):
@@ -206,13 +212,13 @@ def laws(dialect: str) -> set[str]:
 
 
 def test_columns_that_move_may_be_updated_and_no_others() -> None:
-    """The grants of 017 and the triggers of the machines are two sides of one list."""
-    text = (shipped_sql("mssql") / "017_control_settle.sql").read_text(encoding="utf-8")
+    """The grants of 018 and the triggers of the machines are two sides of one list."""
+    text = read("mssql", "018_control_identity.sql")
     granted = {
         table: {name.strip(" []") for name in columns.split(",")}
         for table, columns in re.findall(r"GRANT UPDATE ON OBJECT::dpone_control\.(\w+) \(([^)]*)\)", text)
     }
-    machines = "\nGO\n".join((shipped_sql("mssql") / one).read_text(encoding="utf-8") for one in CONTROL)
+    machines = "\nGO\n".join(read("mssql", one) for one in CONTROL)
     for batch in batches(machines):
         if found := re.search(r"TRIGGER dpone_control\.(\w+)_moves ON", batch.text):
             kept = set(re.findall(r"UPDATE\((\w+)\)", batch.text))
@@ -224,7 +230,7 @@ def test_columns_that_move_may_be_updated_and_no_others() -> None:
 
 def test_every_table_keeps_its_rows() -> None:
     """Each has a trigger that refuses DELETE, and one foreign key at least that refuses TRUNCATE."""
-    text = (shipped_sql("mssql") / "015_control_laws.sql").read_text(encoding="utf-8")
+    text = read("mssql", "015_control_laws.sql")
     kept = set(re.findall(r"TRIGGER dpone_control\.(\w+)_kept ON dpone_control\.\1 AFTER (?:UPDATE, )?DELETE", text))
     assert kept == set(TABLES) - {"slot_claim"}
     referred = {one.refers_to for table in SERVER.values() for one in table.of("foreign key").values()}

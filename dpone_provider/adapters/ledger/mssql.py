@@ -46,7 +46,7 @@ class MssqlDialect:
     """Implements ``Dialect``, over connections that SQL Server's adapter lends."""
 
     lender: Lender
-    installed_by: str = "sql/mssql/010_control_schema.sql to 030_signatures.sql"
+    installed_by: str = "sql/mssql/007_control_authority.sql to 030_signatures.sql"
 
     @property
     def endpoint(self) -> Endpoint:

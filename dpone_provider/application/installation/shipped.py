@@ -13,7 +13,10 @@ from dpone_provider.application.ports.installation import InstalledObject, Objec
 from dpone_provider.sql_files import shipped_sql
 
 CONTROL: Final = (
-    "010_control_schema.sql",
+    "007_control_authority.sql",
+    "008_control_occurrences.sql",
+    "009_control_attempts.sql",
+    "010_control_log.sql",
     "011_control_words.sql",
     "012_control_readmission.sql",
     "013_control_attempts.sql",
@@ -21,6 +24,7 @@ CONTROL: Final = (
     "015_control_laws.sql",
     "016_control_machines.sql",
     "017_control_settle.sql",
+    "018_control_identity.sql",
     "020_gate.sql",
     "025_logins.sql",
     "026_describe.sql",

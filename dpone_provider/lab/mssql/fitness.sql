@@ -2,7 +2,7 @@
 -- one value: NULL where all is well, else what was found. One that the server cannot carry out is lacking for that reason.
 
 -- name: version
--- The product as it tells itself: what an installation begins with (010).
+-- The product as it tells itself: what an installation begins with (007).
 SELECT CASE
     WHEN CONVERT(int, SERVERPROPERTY('EngineEdition')) IS NULL
             OR CONVERT(int, SERVERPROPERTY('EngineEdition')) NOT IN (2, 3, 4)

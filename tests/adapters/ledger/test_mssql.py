@@ -262,7 +262,7 @@ def test_a_missing_schema_is_refused_with_what_to_install(control: FakeControl, 
     befall(control, "dpone_control.opening", Error(number, "Invalid object name 'dpone_control.opening'."))
     outcome = ledger.run("read", lock, deadline())
     assert reason(outcome) == "control_schema_missing"
-    assert "sql/mssql/010_control_schema.sql" in str(outcome)
+    assert "sql/mssql/007_control_authority.sql" in str(outcome)
 
 
 def test_a_guarded_write_that_meets_no_row_ends_the_run(control: FakeControl, ledger: SqlLedger) -> None:

@@ -77,7 +77,7 @@ def test_everything_in_the_order_of_the_how_to() -> None:
         "compare dpone_lab_warehouse_1:mart,stage",
     ]
     assert instance.open == 0
-    assert instance.values["017_control_settle.sql"]["family"] == "nonproduction"
+    assert instance.values["018_control_identity.sql"]["family"] == "nonproduction"
     assert told == ["enabling the LOGON gate, and trying it", "enrolling the warehouse"]
 
 
