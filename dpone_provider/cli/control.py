@@ -69,7 +69,7 @@ _control_database = click.option(
 def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
     """Print an installation script with its variables filled in, for an administrator to read and to run.
 
-    SCRIPT is the name of a file of sql/postgres or sql/mssql, such as 010_control_schema.sql or 020_gate.sql. Nothing is sent anywhere.
+    SCRIPT is the name of a file of sql/postgres or sql/mssql, such as 020_gate.sql. Nothing is sent anywhere.
     """
     from dpone_provider.application.installation.rendering import fill_in
     from dpone_provider.sql_files import shipped_sql

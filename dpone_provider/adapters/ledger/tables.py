@@ -1,7 +1,7 @@
 """The ledger's tables, as far as statements need them: names, types, nullability, keys.
 
-The installed schema is hand-written (``sql/postgres/010_control_schema.sql``; ``sql/mssql/007_control_authority.sql`` to
-``010_control_log.sql``) and holds the laws; tests compare both with this module, column by column.
+The installed schema is hand-written (``sql/postgres/010_control_schema.sql``; ``sql/mssql/007_control_authority.sql``
+to ``010_control_log.sql``) and holds the laws; tests compare both with this module, column by column.
 """
 
 from __future__ import annotations
