@@ -17,20 +17,24 @@ from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import Authority
 from dpone_provider.assembly.engines import ENGINES, ControlNames
 from dpone_provider.assembly.ledgers import ledger_at
-from dpone_provider.assembly.reach import authority_login
+from dpone_provider.assembly.reach import authority_login, require_same_tls, said_tls
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.domain.connection import Endpoint, TlsMode
 from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.outcomes import refuse, unwind
 
 
-def login_of(reference: str, tls: TlsMode) -> Login:
-    """Return the login that a credential reference stands for, and where.
+def login_of(reference: str, asked: TlsMode | None) -> Login:
+    """Return the login that a credential reference stands for, and where. Where no TLS mode is asked for it is the
+    URL's, or else the certificate is verified.
 
     Raises:
-        DponeError: Refused when the reference cannot be resolved.
+        DponeError: Refused when the reference cannot be resolved, or its URL says another mode.
     """
     found = settled(ReferencedCredentials().resolve(reference))
+    said = said_tls(found, f"credential {reference}")
+    tls = asked or said or TlsMode.VERIFY
+    require_same_tls(said, tls, f"credential {reference}, --tls")
     endpoint = Endpoint(kind=found.kind, host=found.host, port=found.port, database=found.database, tls=tls)
     return Login(endpoint, found.credential)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.installation.check import check, digests
+from dpone_provider.application.installation.rendering import require_value
 from dpone_provider.application.installation.self_test import self_test
 from dpone_provider.application.installation.shipped import Names, Target
 from dpone_provider.application.ledger.calls import settled
@@ -28,13 +29,19 @@ class Asked:
 
 
 def asked(control_database: str, controller_login: str, targets: Sequence[str]) -> Asked:
-    """Return what was asked for; a target reads ``database:schema,schema``.
+    """Return what was asked for; a target reads ``database:schema,schema``, and may be given in parts.
 
     Raises:
-        DponeError: Refused ``target_form``.
+        DponeError: Refused ``target_form``, or ``script_variable_unsafe`` for a name that no script was filled in with.
     """
+    require_value("control_database", control_database, where="--control-database")
+    require_value("controller_login", controller_login, where="--controller-login")
+    schemas: dict[str, dict[str, None]] = {}
+    for text in targets:
+        database, listed = _target(text)
+        schemas.setdefault(database, {}).update(dict.fromkeys(listed))
     names = Names(control_database=control_database, controller_login=controller_login)
-    return Asked(names, tuple(_target(text) for text in targets))
+    return Asked(names, tuple(Target(database=name, schemas=tuple(managed)) for name, managed in schemas.items()))
 
 
 def shipped(wanted: Asked) -> list[dict[str, str]]:
@@ -101,22 +108,24 @@ def trial_of(login: Login, control_database: str) -> GateTrial:
 
 
 def _require_mssql(login: Login) -> None:
-    if login.endpoint.kind is not EngineKind.MSSQL:
-        unwind(
-            refuse(
-                "installed_by_scripts",
-                str(login.endpoint),
-                found=f"a database of kind {login.endpoint.kind}",
-                allowed="SQL Server; PostgreSQL verifies itself by a script",
-                next_command="dpone control render 050_verify.sql",
-            )
+    kind = login.endpoint.kind
+    if kind is EngineKind.MSSQL:
+        return
+    unwind(
+        refuse(
+            "installed_by_scripts",
+            str(login.endpoint),
+            found=f"a database of kind {kind}",
+            allowed="SQL Server; PostgreSQL verifies itself by a script, and on ClickHouse nothing is installed",
+            next_command="dpone control render 050_verify.sql for PostgreSQL, dpone control enroll for ClickHouse",
         )
+    )
 
 
-def _target(text: str) -> Target:
+def _target(text: str) -> tuple[str, tuple[str, ...]]:
     database, _, schemas = text.partition(":")
-    listed = tuple(schema for schema in schemas.split(",") if schema)
-    if not database or not listed:
+    listed = tuple(schemas.split(","))
+    if not database or not all(listed):
         unwind(
             refuse(
                 "target_form",
@@ -126,4 +135,6 @@ def _target(text: str) -> Target:
                 next_command="name the database and its managed schemas",
             )
         )
-    return Target(database=database, schemas=listed)
+    for name in (database, *listed):
+        require_value("target_database", name, where=f"--target {text}")
+    return database, listed

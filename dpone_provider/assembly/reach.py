@@ -15,11 +15,11 @@ _TLS_OF_SSLMODE = {
     "require": TlsMode.TRUST,
     "verify-full": TlsMode.VERIFY,
 }
-_TLS_OPTION = {
+_TLS_OPTION: dict[EngineKind, tuple[str, dict[str, TlsMode]]] = {
     EngineKind.POSTGRES: ("sslmode", _TLS_OF_SSLMODE),
     EngineKind.MSSQL: ("encrypt", {mode.value: mode for mode in TlsMode}),
 }
-"""How the URL of an authority says how to connect: the option, and what each of its values means."""
+"""How a URL says how to connect: the option, and what each of its values means."""
 AUTHORITIES = frozenset(_TLS_OPTION)
 """The engines that a control authority can be on."""
 _REPEATED = ("allow", "prefer", "verify-ca", "yes", "no", "true", "false", "mandatory", "optional")
@@ -36,27 +36,61 @@ def authority_login(credentials: Credentials, reference: str) -> Login:
     found = _resolved(credentials, reference)
     if found.kind not in AUTHORITIES:
         unwind(no_authority_on(found.kind, f"authority {reference}"))
-    tls = _tls(found, reference)
+    tls = said_tls(found, f"authority {reference}") or TlsMode.VERIFY
     endpoint = Endpoint(kind=found.kind, host=found.host, port=found.port, database=found.database, tls=tls)
     return Login(endpoint, found.credential)
 
 
-def _tls(found: ResolvedReference, reference: str) -> TlsMode:
-    option, modes = _TLS_OPTION[found.kind]
-    said = dict(found.options).get(option)
-    if said is None:
-        return TlsMode.VERIFY
-    if said not in modes:
+def said_tls(found: ResolvedReference, subject: str) -> TlsMode | None:
+    """Return the TLS mode that a URL says; None where it says nothing.
+
+    Raises:
+        DponeError: Refused ``tls_option_unsupported``, or ``url_option_unknown`` where it says anything else: an option
+            that is not obeyed would be believed.
+    """
+    option, modes = _TLS_OPTION.get(found.kind, ("", {}))
+    values = [value for name, value in found.options if name == option]
+    if len(values) != len(found.options) or len(values) > 1:
+        unwind(
+            refuse(
+                "url_option_unknown",
+                subject,
+                found="an option that is not known here, or one that is given twice",
+                allowed=f"?{option}={'|'.join(modes)}, once" if option else "a URL without options",
+                next_command="correct the URL that the reference resolves to",
+            )
+        )
+    if not values:
+        return None
+    if values[0] not in modes:
         unwind(
             refuse(
                 "tls_option_unsupported",
-                f"authority {reference}",
-                found=f"{option}={said}" if said in _REPEATED else f"another {option}",
+                subject,
+                found=f"{option}={values[0]}" if values[0] in _REPEATED else f"another {option}",
                 allowed=", ".join(modes),
                 next_command="correct the URL that the reference resolves to",
             )
         )
-    return modes[said]
+    return modes[values[0]]
+
+
+def require_same_tls(said: TlsMode | None, wanted: TlsMode, subject: str) -> None:
+    """Require that a URL says no other TLS mode than the one that holds.
+
+    Raises:
+        DponeError: Refused ``tls_modes_differ``.
+    """
+    if said not in (None, wanted):
+        unwind(
+            refuse(
+                "tls_modes_differ",
+                subject,
+                found=f"a URL that says {said}",
+                allowed=str(wanted),
+                next_command="take the option out of the URL, or say the same in both places",
+            )
+        )
 
 
 def controller_login(credentials: Credentials, connection: Connection) -> Login:
@@ -108,6 +142,8 @@ def _login(credentials: Credentials, connection: Connection, reference: str | No
                 next_command="correct what the reference resolves to, or the endpoint in the environment file",
             )
         )
+    subject = f"credential {reference} of connection {connection.reference}"
+    require_same_tls(said_tls(found, subject), wanted.tls, subject)
     return Login(wanted, found.credential)
 
 

@@ -63,7 +63,7 @@ def readmit(because: str | None, take_over: bool, cache_root: Path, authority: s
     output = Output(output_format)
     control = _control(output, cache_root, authority)
     if because is None:
-        _show(output, output.run(control.look))
+        _show(output, output.read(control.look))
         return
     _, done = output.run(lambda: control.readmit(because, take_over=take_over))
     if done.readmission is None:

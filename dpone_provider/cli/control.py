@@ -13,6 +13,8 @@ from dpone_provider.domain.connection import TlsMode
 from dpone_provider.domain.outcomes import refuse
 
 Command = TypeVar("Command", bound=Callable[..., object])
+ENGINES = ("postgres", "mssql")
+"""Whose installation scripts are shipped."""
 
 
 @click.group()
@@ -36,9 +38,7 @@ def _connection_options(command: Command) -> Command:
         click.option(
             "--tls",
             type=click.Choice([mode.value for mode in TlsMode]),
-            default=TlsMode.VERIFY.value,
-            show_default=True,
-            help="How to connect; the pinned entry says the same.",
+            help="How to connect: without it as the URL says, else verify. The pinned entry says the same.",
         ),
         click.option(
             "--credential",
@@ -51,6 +51,10 @@ def _connection_options(command: Command) -> Command:
     return command
 
 
+def _mode(tls: str | None) -> TlsMode | None:
+    return None if tls is None else TlsMode(tls)
+
+
 _control_database = click.option(
     "--control-database", default="dpone_control", show_default=True, help="The control database, as filled into 007."
 )
@@ -60,13 +64,14 @@ _control_database = click.option(
 @click.argument("script")
 @click.option(
     "--engine",
-    type=click.Choice(["postgres", "mssql"]),
+    type=click.Choice(ENGINES),
     default="postgres",
     show_default=True,
     help="Whose scripts: sql/postgres or sql/mssql.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A variable of the script; repeat it.")
-def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
+@format_option
+def render(script: str, engine: str, settings: tuple[str, ...], output_format: str) -> None:
     """Print an installation script with its variables filled in, for an administrator to read and to run.
 
     SCRIPT is the name of a file of sql/postgres or sql/mssql, such as 020_gate.sql. Nothing is sent anywhere.
@@ -74,25 +79,36 @@ def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
     from dpone_provider.application.installation.rendering import fill_in
     from dpone_provider.sql_files import shipped_sql
 
-    output = Output("text")
-    folder = shipped_sql(engine)
-    known = sorted(path.name for path in folder.glob("*.sql"))
-    if script not in known:
+    output = Output(output_format)
+    shipped = {each: sorted(path.name for path in shipped_sql(each).glob("*.sql")) for each in ENGINES}
+    if script not in shipped[engine]:
+        elsewhere = "".join(f"; --engine {each} has one" for each in ENGINES if script in shipped[each])
         output.end(
             refuse(
                 "no_such_script",
                 script,
-                found="no installation script of that name",
-                allowed=", ".join(known),
-                next_command="name one of them",
+                found=f"no installation script of that name for {engine}{elsewhere}",
+                allowed=", ".join(shipped[engine]),
+                next_command="name one of them, with the engine that has it",
             )
         )
+    text = (shipped_sql(engine) / script).read_text(encoding="utf-8")
+    filled = output.run(lambda: fill_in(text, _values(settings), where=script))
+    if output.is_json:
+        output.result({"engine": engine, "script": script, "text": filled}, "")
+        return
+    click.echo(filled, nl=False)
+
+
+def _values(settings: tuple[str, ...]) -> dict[str, str]:
     wrong = [each for each in settings if "=" not in each]
     if wrong:
         raise click.UsageError(f"--set takes NAME=VALUE, not {wrong[0]}")
-    values = dict(each.split("=", 1) for each in settings)
-    text = (folder / script).read_text(encoding="utf-8")
-    click.echo(output.run(lambda: fill_in(text, values, where=script)), nl=False)
+    names = [each.partition("=")[0] for each in settings]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise click.UsageError(f"--set {twice[0]} is given more than once")
+    return dict(each.split("=", 1) for each in settings)
 
 
 @control.command()
@@ -108,7 +124,7 @@ def render(script: str, engine: str, settings: tuple[str, ...]) -> None:
 @_control_database
 @format_option
 def enroll(
-    credential: str, tls: str, control_schema: str, control_database: str, authority: str, output_format: str
+    credential: str, tls: str | None, control_schema: str, control_database: str, authority: str, output_format: str
 ) -> None:
     """Enrol a ClickHouse database with an authority, or verify what scripts enrolled on SQL Server.
 
@@ -120,10 +136,10 @@ def enroll(
     from dpone_provider.domain.identity import EngineKind
 
     output = Output(output_format)
-    login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
+    login = output.run(lambda: enrolling.login_of(credential, _mode(tls)))
     if login.endpoint.kind is EngineKind.MSSQL:
-        found = output.run(lambda: enrolling.authority_of(authority, control_schema))
-        verified = output.run(lambda: enrolling.verify_mssql(login, found, control_database))
+        found = output.read(lambda: enrolling.authority_of(authority, control_schema))
+        verified = output.read(lambda: enrolling.verify_mssql(login, found, control_database))
         output.result(
             {
                 "database": str(login.endpoint),
@@ -158,14 +174,14 @@ def enroll(
 @control.command()
 @_database_options
 @format_option
-def pin(credential: str, tls: str, control_schema: str, output_format: str) -> None:
+def pin(credential: str, tls: str | None, control_schema: str, output_format: str) -> None:
     """Print a connection's entry of an environment file: who the server and the database are now. Reads only."""
     import yaml
 
     from dpone_provider.assembly import enrolling
 
     output = Output(output_format)
-    entry = output.run(lambda: enrolling.pins(enrolling.login_of(credential, TlsMode(tls)), control_schema))
+    entry = output.read(lambda: enrolling.pins(enrolling.login_of(credential, _mode(tls)), control_schema))
     output.result({"connection": entry}, yaml.safe_dump(entry, sort_keys=False, allow_unicode=True).rstrip())
 
 
@@ -210,7 +226,7 @@ def objects(control_database: str, controller_login: str, targets: tuple[str, ..
 @format_option
 def check(
     credential: str,
-    tls: str,
+    tls: str | None,
     control_database: str,
     controller_login: str,
     targets: tuple[str, ...],
@@ -224,8 +240,8 @@ def check(
 
     output = Output(output_format)
     asked = output.run(lambda: installing.asked(control_database, controller_login, targets))
-    login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
-    output.run(lambda: installing.compare(installing.reader_of(login, control_database), asked, str(login.endpoint)))
+    login = output.run(lambda: enrolling.login_of(credential, _mode(tls)))
+    output.read(lambda: installing.compare(installing.reader_of(login, control_database), asked, str(login.endpoint)))
     output.result({"instance": str(login.endpoint), "deviations": []}, f"{login.endpoint}: all is as shipped")
 
 
@@ -233,7 +249,7 @@ def check(
 @_connection_options
 @_control_database
 @format_option
-def self_test(credential: str, tls: str, control_database: str, output_format: str) -> None:
+def self_test(credential: str, tls: str | None, control_database: str, output_format: str) -> None:
     """Try the LOGON gate of a SQL Server instance: an ordinary login gets in, one of ours without READY does not.
 
     The credential is the controller's. A login is made for it and dropped again.
@@ -241,6 +257,6 @@ def self_test(credential: str, tls: str, control_database: str, output_format: s
     from dpone_provider.assembly import enrolling, installing
 
     output = Output(output_format)
-    login = output.run(lambda: enrolling.login_of(credential, TlsMode(tls)))
+    login = output.run(lambda: enrolling.login_of(credential, _mode(tls)))
     output.run(lambda: installing.try_gate(installing.trial_of(login, control_database), str(login.endpoint)))
     output.result({"instance": str(login.endpoint), "gate": "holds"}, f"{login.endpoint}: the gate holds")

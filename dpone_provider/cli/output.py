@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Never, TypeVar
 
 import click
 
 from dpone_provider.application.failure_codec import to_json
 from dpone_provider.domain.exit_codes import ExitCode
-from dpone_provider.domain.outcomes import DponeError, Failure, type_of_failure
+from dpone_provider.domain.outcomes import DponeError, Failure, StateChange, Unknown, type_of_failure
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -97,6 +97,18 @@ class Output:
         except KeyboardInterrupt:
             click.echo("interrupted; run the same command again, it continues", err=True)
             raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+
+    def read(self, action: Callable[[], Result | Failure]) -> Result:
+        """Run an action that only reads: what it could not be told changed nothing."""
+        return self.run(lambda: _unchanged(action))
+
+
+def _unchanged(action: Callable[[], Result | Failure]) -> Result | Failure:
+    try:
+        found = action()
+    except DponeError as error:
+        found = error.failure
+    return replace(found, change=StateChange.NONE) if isinstance(found, Unknown) else found
 
 
 def failure_text(failure: Failure) -> str:

@@ -12,6 +12,7 @@ from dpone_provider.domain.outcomes import DponeError
 
 CANARY = "p%40ss-canary"
 REFERENCE = "env:DPONE_TEST_AUTHORITY"
+TWICE = "an option that is not known here, or one that is given twice"
 
 
 def give(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
@@ -49,6 +50,9 @@ def test_an_authority_is_where_its_url_says(
         ("postgresql://me:{0}@db/w?sslmode=prefer", "tls_option_unsupported", "sslmode=prefer"),
         ("mssql://me:{0}@db/w?encrypt=no", "tls_option_unsupported", "encrypt=no"),
         ("mssql://me:{0}@db/w?encrypt={0}", "tls_option_unsupported", "another encrypt"),
+        ("mssql://me:{0}@db/w?trust={0}", "url_option_unknown", TWICE),
+        ("mssql://me:{0}@db/w?encrypt=verify&encrypt=trust", "url_option_unknown", TWICE),
+        ("postgresql://me:{0}@db/w?sslmode=disable&application_name={0}", "url_option_unknown", TWICE),
     ],
 )
 def test_another_engine_or_option_is_refused_and_not_repeated(

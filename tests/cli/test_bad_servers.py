@@ -6,7 +6,7 @@ The server is the tests' own, over Microsoft's driver; the commands are those th
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 import pytest
@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from dpone_provider.cli.root import dpone
 from tests.adapters.mssql.fake_instance import FakeInstance
 from tests.adapters.mssql.odbc import PASSWORD, needs_odbc
-from tests.adapters.mssql.tds_server import Answer, Cell, Error, Rows, serving
+from tests.adapters.mssql.tds_server import Answer, Cell, Cut, Error, Rows, serving
 from tests.adapters.mssql.tds_tls import self_signed
 
 pytestmark = needs_odbc
@@ -28,9 +28,11 @@ LOOKING = [
 ]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, port: int, *arguments: str, password: str = PASSWORD) -> Result:
+def run(
+    monkeypatch: pytest.MonkeyPatch, port: int, *arguments: str, password: str = PASSWORD, query: str = ""
+) -> Result:
     """Run a command with the controller's credential for a port of this machine."""
-    url = f"mssql://controller:{quote(password, safe='')}@127.0.0.1:{port}/sales"
+    url = f"mssql://controller:{quote(password, safe='')}@127.0.0.1:{port}/sales{query}"
     monkeypatch.setenv("DPONE_TEST_CONTROLLER", url)
     return CliRunner().invoke(dpone, [*arguments, "--format", "json"])
 
@@ -91,3 +93,59 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, port, "control", "pin", "--credential", REFERENCE, "--tls", "disabled")
     assert done.exit_code == 12
     assert f"nobody listens at 127.0.0.1:{port}" in told(done)["found"]
+
+
+def refusing(error: Error) -> Callable[[str, Sequence[Cell], int], Sequence[Answer]]:
+    """Let everybody in, and refuse every question about what is installed."""
+
+    def script(text: str, values: Sequence[Cell], session: int) -> Sequence[Answer]:
+        if "dpone" in text:
+            return [error]
+        return [Rows(("may_see",), [(1,)])] if "VIEW ANY DEFINITION" in text else []
+
+    return script
+
+
+@pytest.mark.parametrize("command", LOOKING[1:])
+@pytest.mark.parametrize(
+    ("error", "reason", "next_word"),
+    [
+        (Error(229, "The EXECUTE permission was denied on the object 'describe'.", 14), "permission_missing", "grants"),
+        (
+            Error(2812, "Could not find stored procedure 'dpone_gate.describe'.", 16),
+            "control_schema_missing",
+            "install",
+        ),
+        (Error(911, "Database 'dpone_control' does not exist.", 16), "control_schema_missing", "--control-database"),
+    ],
+)
+def test_what_is_not_granted_or_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], error: Error, reason: str, next_word: str
+) -> None:
+    """The right and the object in the server's words, the login, and what puts it right."""
+    with serving(refusing(error)) as server:
+        done = run(monkeypatch, server.port, *command, "--tls", "disabled")
+    said = told(done)
+    assert (done.exit_code, said["reason"], said["state_change"]) == (10, reason, "nothing changed")
+    assert error.text in said["found"]
+    assert "login controller" in said["subject"]
+    assert next_word in said["next_command"]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_server_that_falls_silent_was_only_read(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """It lets the login in, and then hangs up at the first question."""
+    with serving(lambda text, values, session: [Cut()]) as server:
+        done = run(monkeypatch, server.port, *command, "--tls", "disabled")
+    said = told(done)
+    assert (done.exit_code, said["state_change"]) == (12, "nothing changed")
+    assert f"127.0.0.1:{server.port}" in said["subject"]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_the_url_says_how_to_connect(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """As the authority's URL does: what is trusted there is trusted here, without an option."""
+    with serving(lambda text, values, session: [Cut()], tls=self_signed()) as server:
+        done = run(monkeypatch, server.port, *command, query="?encrypt=trust")
+        assert server.passwords == [PASSWORD]
+    assert done.exit_code == 12

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from dpone_provider.adapters.mssql import enrolment, observation
 from dpone_provider.adapters.mssql.enrolment import STATEMENTS, CouldWrite
 from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, refusal_of
+from dpone_provider.adapters.mssql.lacking import refusal_of_read
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment
@@ -82,7 +83,9 @@ class MssqlCatalog:
         except LoginRefused as error:
             return refusal_of(error) or _not_let_in(error, f"{purpose} of {self.server.endpoint}")
         except ERRORS as error:
-            return refusal_of(error) or unreadable(error, f"{purpose} of {self.server.endpoint}")
+            subject = f"{purpose} of {self.server.endpoint}"
+            refused = refusal_of(error) or refusal_of_read(error, subject, self.server.user)
+            return refused or unreadable(error, subject)
 
     def _ask(self, purpose: str, question: Callable[[Session], Result]) -> Result | Unknown:
         """Ask over a new connection what is asked about what was done: no answer is unknown, for whatever reason."""

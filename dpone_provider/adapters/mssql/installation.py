@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import gate_definition, logins
-from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, require_entered
+from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, MssqlError, require_entered
+from dpone_provider.adapters.mssql.lacking import refusal_of_read
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
@@ -18,7 +19,7 @@ from dpone_provider.application.ports.installation import InstalledObject, Place
 from dpone_provider.application.ports.time import Entropy
 from dpone_provider.application.relational.answers import unanswered, unreadable
 from dpone_provider.domain.connection import Credential
-from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown
+from dpone_provider.domain.outcomes import Failed, Unknown, fail, unknown, unwind
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("installation.sql"))
@@ -38,23 +39,33 @@ class MssqlInstallationReader:
         """Return what stands in a place; Unknown when the login would not see all of it.
 
         Raises:
-            DponeError: Refused where nobody gets in: a closed database, a server that is not trusted, no driver.
+            DponeError: Refused where nobody gets in: a closed database, a server that is not trusted, no driver; and
+                where the server says that a right is missing, or that nothing is installed.
         """
         try:
             with self.server.session("dpone control check", CALL_SECONDS) as own:
                 (may_see,) = own.row(STATEMENTS["may_see"])
                 if not may_see:
-                    return _invisible(place)
+                    return self._invisible(place)
                 return objects(own.rows(*self._asked(place)))
         except ERRORS as error:
             require_entered(error)
-            return unreadable(error, f"what is installed in {place}")
+            return _unread(error, f"what is installed at {self.server.endpoint} in {place}", self.server.user)
 
     def _asked(self, place: Place) -> tuple[str, dict[str, str | int | bytes | None]]:
         control = identifier(self.control_database)
         if not place.database:
             return filled(STATEMENTS["describe_instance"], control=control), {}
         return filled(STATEMENTS["describe"], control=control), {"database": place.database}
+
+    def _invisible(self, place: Place) -> Unknown:
+        return unknown(
+            "definitions_invisible",
+            f"login {self.server.user} at {self.server.endpoint}, {place}",
+            found="no VIEW ANY DEFINITION",
+            allowed="a login that sees every definition: what is invisible is not absent",
+            next_command="have an administrator run sql/mssql/030_signatures.sql or 031, which grant it",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +136,11 @@ class MssqlGateTrial:
                 return question(own)
         except ERRORS as error:
             require_entered(error)
-            return unreadable(error, f"{what} at {self.server.endpoint}")
+            return _unread(error, f"{what} at {self.server.endpoint}", self.server.user)
 
 
-def _invisible(place: Place) -> Unknown:
-    return unknown(
-        "definitions_invisible",
-        str(place),
-        found="a login without VIEW ANY DEFINITION",
-        allowed="a login that sees every definition: what is invisible is not absent",
-        next_command="have an administrator run sql/mssql/030_signatures.sql or 031, which grant it",
-    )
+def _unread(error: MssqlError, subject: str, user: str) -> Unknown:
+    refused = refusal_of_read(error, subject, user)
+    if refused is not None:
+        unwind(refused)
+    return unreadable(error, subject)

@@ -29,6 +29,10 @@ class Server(Protocol):
     def endpoint(self) -> Endpoint:
         """Where it is."""
 
+    @property
+    def user(self) -> str:
+        """The login that connects."""
+
     def session(self, purpose: str, seconds: float) -> AbstractContextManager[Session]:
         """Open a new connection for a block."""
 

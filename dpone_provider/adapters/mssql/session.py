@@ -161,6 +161,11 @@ class MssqlServer:
     endpoint: Endpoint
     credential: Credential
 
+    @property
+    def user(self) -> str:
+        """The login that connects."""
+        return self.credential.user
+
     def session(self, purpose: str, seconds: float) -> AbstractContextManager[Session]:
         """Open a new connection for a block; see ``session``."""
         return session(self.endpoint, self.credential, purpose=purpose, seconds=seconds)

@@ -5,11 +5,11 @@ The steps of an administrator who has just enabled it, in their order; what goes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpone_provider.application.ports.installation import GateTrial
-from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, refuse
+from dpone_provider.domain.outcomes import Failed, Refused, StateChange, Unknown, fail, refuse
 
 REFUSED_BY_TRIGGER: Final = 17892
 """Logon failed due to trigger execution. Source: SQL Server's error list."""
@@ -27,7 +27,7 @@ def self_test(trial: GateTrial, subject: str) -> GateHolds | Refused | Failed | 
     """Try the gate of ``subject``, an instance in words. Nothing is left behind."""
     hindrances = trial.hindrances()
     if isinstance(hindrances, Unknown):
-        return hindrances
+        return replace(hindrances, change=StateChange.NONE)
     if hindrances:
         return refuse(
             "gate_not_guarding",
@@ -38,7 +38,7 @@ def self_test(trial: GateTrial, subject: str) -> GateHolds | Refused | Failed | 
         )
     ordinary = trial.ordinary_logon()
     if ordinary is not None:
-        return ordinary
+        return replace(ordinary, change=StateChange.NONE)
     number = trial.tagged_logon()
     if isinstance(number, Unknown):
         return number

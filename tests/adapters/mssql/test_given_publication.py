@@ -300,6 +300,11 @@ class CutAtCommit:
         """Where it is."""
         return self.through.endpoint
 
+    @property
+    def user(self) -> str:
+        """Who connects."""
+        return self.through.user
+
     @contextmanager
     def session(self, purpose: str, seconds: float) -> Iterator[Session]:
         """Open one."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from dpone_provider.application.installation.self_test import REFUSED_BY_TRIGGER, GateHolds, self_test
-from dpone_provider.domain.outcomes import Failed, Refused, Unknown, fail, unknown
+from dpone_provider.domain.outcomes import Failed, Refused, StateChange, Unknown, fail, unknown
 
 LOST = unknown("unreadable", "the instance", found="no answer", allowed="an answer", next_command="try again")
 KEPT_OUT = fail("login_refused", "login x", found="error 17892", allowed="a logon", next_command="022_break_glass.sql")
@@ -61,7 +61,14 @@ def test_what_goes_wrong_is_named(trial: Trial, reason: str, tried: list[str]) -
     assert trial.tried == tried
 
 
-@pytest.mark.parametrize("trial", [Trial(problems=LOST), Trial(ordinary=LOST), Trial(tagged=LOST)])
-def test_no_answer_is_unknown(trial: Trial) -> None:
-    """Nothing is concluded from it."""
-    assert self_test(trial, "the instance") == LOST
+@pytest.mark.parametrize(
+    ("trial", "change"),
+    [
+        (Trial(problems=LOST), StateChange.NONE),
+        (Trial(ordinary=LOST), StateChange.NONE),
+        (Trial(tagged=LOST), StateChange.MAYBE),
+    ],
+)
+def test_no_answer_is_unknown(trial: Trial, change: StateChange) -> None:
+    """Nothing is concluded from it; before the test login is made, nothing can have changed."""
+    assert self_test(trial, "the instance") == replace(LOST, change=change)
