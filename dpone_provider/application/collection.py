@@ -19,9 +19,10 @@ from dpone_provider.application.ports.time import Clock, Deadline
 from dpone_provider.domain.attempt import Attempt
 from dpone_provider.domain.identity import Digest, ServiceId, short
 from dpone_provider.domain.occurrence import FINAL, Occurrence, OccurrenceState
-from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.outcomes import Refused, refuse
 
 MOST_ATTEMPTS = 100_000
+"""Attempts that are not settled: more of one environment are not judged, since one left out would be one not needed."""
 Services = Mapping[Digest, frozenset[ServiceId]]
 """By deployment, the services that it says how to reach."""
 
@@ -87,6 +88,7 @@ class Collector:
     ledger: Ledger
     clock: Clock
     seconds: float
+    most: int = MOST_ATTEMPTS
 
     def plan(self, environment: str, earlier: int) -> tuple[Judged, ...]:
         """Judge each deployment of the environment; nothing is changed.
@@ -120,7 +122,7 @@ class Collector:
 
     def _judged(self, entries: Sequence[CacheEntry], environment: str, earlier: int) -> tuple[Judged, ...]:
         ours = [one for one in entries if one.environment == environment]
-        known = require(self.ledger, "read", lambda tx: _known(tx, environment), self._deadline())
+        known = require(self.ledger, "read", lambda tx: _known(tx, environment, self.most), self._deadline())
         return judged(ours, known, {one.deployment_id: self._services(one) for one in ours}, earlier)
 
     def _services(self, entry: CacheEntry) -> frozenset[ServiceId]:
@@ -135,6 +137,14 @@ class Collector:
         return Deadline.after(self.clock, self.seconds)
 
 
-def _known(tx: LedgerTransaction, environment: str) -> Known:
-    unsettled = tx.attempts(environment=environment, unresolved_only=True, limit=MOST_ATTEMPTS)
+def _known(tx: LedgerTransaction, environment: str, most: int) -> Known | Refused:
+    unsettled = tx.attempts(environment=environment, unresolved_only=True, limit=most + 1)
+    if len(unsettled) > most:
+        return refuse(
+            "too_many_unsettled_attempts",
+            f"environment {environment}",
+            found=f"more than {most} attempts that are not settled",
+            allowed=f"at most {most}: whatever one of them needs is kept",
+            next_command="dpone recover, and dpone attempt reconcile for those that are COMMIT_UNKNOWN",
+        )
     return Known(occurrences=tx.occurrences(environment), unsettled=unsettled)

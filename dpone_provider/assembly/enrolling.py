@@ -15,13 +15,14 @@ from dpone_provider.application.admission_rules import require_no_other_writers,
 from dpone_provider.application.ledger.calls import settled
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.ports.ledger import Authority
+from dpone_provider.application.unenrolled import NOT_ENROLLED
 from dpone_provider.assembly.engines import ENGINES, ControlNames
 from dpone_provider.assembly.ledgers import ledger_at
 from dpone_provider.assembly.reach import authority_login, require_same_tls, said_tls
 from dpone_provider.assembly.worker_job import Login
 from dpone_provider.domain.connection import Endpoint, TlsMode
 from dpone_provider.domain.identity import EngineKind
-from dpone_provider.domain.outcomes import refuse, unwind
+from dpone_provider.domain.outcomes import Refused, Unknown, refuse, unwind
 
 
 def login_of(reference: str, asked: TlsMode | None) -> Login:
@@ -53,8 +54,20 @@ def authority_of(reference: str, control_schema: str) -> Authority:
         ledger.close()
 
 
-def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
-    """Return a connection's entry of an environment file, as far as the server can tell it.
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """A connection's entry of an environment file, as far as the server can tell it.
+
+    ``refused`` is why an enrolment that is there is not fit, so that the entry has no schemas; None for a fit one, and
+    for a database that nobody enrolled: a pure source.
+    """
+
+    entry: Mapping[str, Any]
+    refused: Refused | Unknown | None
+
+
+def pins(login: Login, names: ControlNames) -> Pins:
+    """Return a connection's entry.
 
     Raises:
         DponeError: Refused or Unknown when the server cannot be read.
@@ -62,7 +75,7 @@ def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
     from dpone_provider.adapters.clickhouse.enrolment import STAGING_DATABASE
 
     at = login.endpoint
-    catalog = ENGINES[at.kind].catalog(login, ControlNames(schema=control_schema, database=control_schema))
+    catalog = ENGINES[at.kind].catalog(login, names)
     incarnation = settled(catalog.incarnation())
     enrolment = catalog.enrolment()
     database: dict[str, Any] = {"facts": dict(incarnation.facts)}
@@ -78,7 +91,8 @@ def pins(login: Login, control_schema: str) -> Mapping[str, Any]:
         database["managed_schemas"] = list(enrolment.managed_schemas)
         if at.kind is EngineKind.CLICKHOUSE:
             database |= {"engine": "Atomic", "staging_schema": STAGING_DATABASE}
-    return entry
+        return Pins(entry, None)
+    return Pins(entry, None if enrolment.problem.reason == NOT_ENROLLED else enrolment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ from dpone_provider.domain.outcomes import DponeError, Refused
 
 Told = Callable[[str], None]
 Found = TypeVar("Found")
+MOST_ATTEMPTS = 100_000
+"""How many attempts, newest first, are looked through for a start of an id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +94,11 @@ class Looking:
         """
         if len(start) == 64:
             return AttemptId(start)
-        known = self._read(lambda tx: tx.attempts(environment=None, unresolved_only=False, limit=100_000))
+        known = self._read(lambda tx: tx.attempts(environment=None, unresolved_only=False, limit=MOST_ATTEMPTS))
         found = [one.attempt_id for one in known if one.attempt_id.startswith(start)]
         if len(found) != 1:
-            raise DponeError(not_one_attempt(start, len(found)))
+            among = f"the newest {MOST_ATTEMPTS}" if len(known) == MOST_ATTEMPTS else "all"
+            raise DponeError(not_one_attempt(start, len(found), among))
         return found[0]
 
     def receipt(self, occurrence_id: OccurrenceId) -> tuple[tuple[SlotId, int], ...]:

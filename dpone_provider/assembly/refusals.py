@@ -17,13 +17,13 @@ def no_workload(workload_id: str, deployment_id: Digest) -> Refused:
     )
 
 
-def not_one_attempt(start: str, found: int) -> Refused:
-    """Return the refusal of an attempt's id of which there are none, or several."""
+def not_one_attempt(start: str, found: int, among: str) -> Refused:
+    """Return the refusal of an attempt's id of which there are none, or several; ``among`` says where was looked."""
     return refuse(
         "no_such_attempt" if found == 0 else "attempt_id_ambiguous",
         f"attempt {start}",
-        found=f"{found} attempts whose id begins so",
-        allowed="exactly one",
+        found=f"{found} attempts whose id begins so, among {among}",
+        allowed="exactly one, or all 64 digits of an id",
         next_command="dpone attempt list",
     )
 

@@ -173,15 +173,23 @@ def enroll(
 
 @control.command()
 @_database_options
+@_control_database
 @format_option
-def pin(credential: str, tls: str | None, control_schema: str, output_format: str) -> None:
-    """Print a connection's entry of an environment file: who the server and the database are now. Reads only."""
+def pin(credential: str, tls: str | None, control_schema: str, control_database: str, output_format: str) -> None:
+    """Print a connection's entry of an environment file: who the server and the database are now. Reads only.
+
+    A target that is enrolled and not fit has no schemas in it: why is told on standard error.
+    """
     import yaml
 
     from dpone_provider.assembly import enrolling
+    from dpone_provider.assembly.engines import ControlNames
 
     output = Output(output_format)
-    entry = output.read(lambda: enrolling.pins(enrolling.login_of(credential, _mode(tls)), control_schema))
+    names = ControlNames(schema=control_schema, database=control_database)
+    found = output.read(lambda: enrolling.pins(enrolling.login_of(credential, _mode(tls)), names))
+    output.warn([] if found.refused is None else [found.refused])
+    entry = dict(found.entry)
     output.result({"connection": entry}, yaml.safe_dump(entry, sort_keys=False, allow_unicode=True).rstrip())
 
 

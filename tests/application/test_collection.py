@@ -145,6 +145,23 @@ def test_a_deployment_stays_while_an_attempt_of_it_is_not_settled(world: World) 
     assert second.deployment_id not in in_cache(world)
 
 
+def test_more_unsettled_attempts_than_are_read_remove_nothing(world: World) -> None:
+    """One that is left out would be taken for one that nobody needs."""
+    promoted(world, "a")
+    (occurrence,) = world.ledger.rows.occurrences.values()
+    binding = world.binding(occurrence)
+    succeeded(world.run(binding))
+    promoted(world, "b", "c")
+    world.ledger.rows.attempts[binding.attempt_id] = replace(world.attempt(binding), state=AttemptState.COMMIT_UNKNOWN)
+    before = in_cache(world)
+    narrow = replace(collector(world), most=0)
+    for run in (narrow.plan, narrow.collect):
+        ended = failure(lambda run=run: run("synthetic", 0))
+        assert isinstance(ended, Refused)
+        assert ended.problem.reason == "too_many_unsettled_attempts"
+    assert in_cache(world) == before
+
+
 def test_the_only_deployment_that_reaches_a_service_stays() -> None:
     """A readmission closes the logins of every service that the cache knows."""
     shop, mart, gone = (ServiceId(str(uuid5(NAMESPACE_DNS, name))) for name in ("shop", "mart", "gone"))

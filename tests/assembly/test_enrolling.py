@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
+import yaml
+from click.testing import CliRunner, Result
 
 from dpone_provider.adapters.mssql.logins import TAG
 from dpone_provider.application.ports.ledger import Authority
@@ -93,3 +94,33 @@ def test_the_command_tells_it(instance: FakeInstance, monkeypatch: pytest.Monkey
     assert as_json["could_write"][0]["principal"] == "CORP\\dba"
     instance.other_writers.append("sql user etl: member of db_datawriter")
     assert CliRunner().invoke(control, arguments).exit_code == 10
+
+
+def pinned(instance: FakeInstance, monkeypatch: pytest.MonkeyPatch, *more: str) -> Result:
+    """Pin the entry of the enrolled database."""
+    monkeypatch.setattr(enrolling, "login_of", lambda reference, tls: login(instance))
+    return CliRunner().invoke(control, ("pin", "--credential", "env:X", *more))
+
+
+def test_a_fit_enrolment_is_pinned_with_its_schemas(instance: FakeInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = pinned(instance, monkeypatch)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert yaml.safe_load(done.stdout)["databases"]["sales"]["managed_schemas"] == [MANAGED]
+
+
+def test_why_an_enrolment_is_pinned_without_schemas_is_told(
+    instance: FakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found: pins of a refused enrolment looked like those of a pure source."""
+    instance.features.append(("database_trustworthy", "database sales", "TRUSTWORTHY ON"))
+    done = pinned(instance, monkeypatch)
+    assert done.exit_code == 0
+    assert "managed_schemas" not in yaml.safe_load(done.stdout)["databases"]["sales"]
+    assert "refused: database_trustworthy" in done.stderr
+
+
+def test_pins_are_read_through_the_control_database_that_is_named(
+    instance: FakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned(instance, monkeypatch, "--control-database", "steering")
+    assert any("[steering].dpone_gate" in text for text in instance.server.sent())

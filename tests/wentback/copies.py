@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from dpone_provider.assembly import enrolling
+from dpone_provider.assembly.engines import ControlNames
 from dpone_provider.domain.connection import TlsMode
 from dpone_provider.lab.admin_script import run_admin_script
 from dpone_provider.lab.enrolment import CONTROL_SCHEMA, READER_ROLE, SCHEMAS
@@ -59,8 +60,8 @@ def pin_anew(place: Place) -> None:
     """Pin the warehouse again in the place's environment, as ``dpone control pin`` shows it."""
     connection = place.environment["connections"]["warehouse.lab"]
     login = enrolling.login_of(connection["credentials"]["controller"], TlsMode.DISABLED)
-    shown = enrolling.pins(login, CONTROL_SCHEMA)
-    pinned = yaml.safe_load(yaml.safe_dump(dict(shown)))
+    shown = enrolling.pins(login, ControlNames(schema=CONTROL_SCHEMA, database=CONTROL_SCHEMA))
+    pinned = yaml.safe_load(yaml.safe_dump(dict(shown.entry)))
     name = connection["endpoint"]["database"]
     connection["databases"][name]["facts"] = pinned["databases"][name]["facts"]
 

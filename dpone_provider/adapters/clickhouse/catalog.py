@@ -26,6 +26,7 @@ from dpone_provider.adapters.clickhouse.observation import Observer, Reference, 
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
 from dpone_provider.application.ports.time import Deadline
+from dpone_provider.application.unenrolled import not_enrolled
 from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import (
     EngineKind,
@@ -98,7 +99,7 @@ class ClickHouseCatalog:
         observer, tables = Observer(session), EnrolmentTables(session)
         marker = tables.marker(self._database)
         if marker is None:
-            return self._refused("not_enrolled", "no marker in the staging database", "an enrolled database")
+            return not_enrolled(self._database, EngineKind.CLICKHOUSE)
         differing = _differs(marker, incarnation)
         if differing:
             return self._refused("enrolled_otherwise", differing, "the server and database that were enrolled")

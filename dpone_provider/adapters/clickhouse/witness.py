@@ -8,7 +8,6 @@ from typing import Final
 
 from dpone_provider.adapters.clickhouse.asking import ask
 from dpone_provider.adapters.clickhouse.enrolment import (
-    CHECK,
     STAGING_DATABASE,
     EnrolmentOrder,
     EnrolmentTables,
@@ -17,8 +16,9 @@ from dpone_provider.adapters.clickhouse.names import with_names
 from dpone_provider.adapters.clickhouse.observation import Observer
 from dpone_provider.adapters.clickhouse.session import ClickHouseServer, Session
 from dpone_provider.application.ports.witness import Allegiance, Traces
-from dpone_provider.domain.identity import AttemptId, Relation, ServiceId
-from dpone_provider.domain.outcomes import Refused, Unknown, refuse, unknown
+from dpone_provider.application.unenrolled import not_enrolled
+from dpone_provider.domain.identity import AttemptId, EngineKind, Relation, ServiceId
+from dpone_provider.domain.outcomes import Refused, Unknown, unknown
 from dpone_provider.sql_files import load
 
 _PUBLISH: Final = load(Path(__file__).with_name("publish.sql"))
@@ -58,13 +58,7 @@ class ClickHouseWitness:
         tables = EnrolmentTables(session)
         marker = tables.marker(self._database)
         if marker is None:
-            return refuse(
-                "not_enrolled",
-                f"{self._server.endpoint}",
-                found="no marker in the staging database",
-                allowed="an enrolled database",
-                next_command=CHECK,
-            )
+            return not_enrolled(self._database, EngineKind.CLICKHOUSE)
         _, databases = Observer(session).identity((self._database, STAGING_DATABASE))
         uuid = next((row.uuid for row in databases if row.name == self._database), "none")
         return Allegiance(

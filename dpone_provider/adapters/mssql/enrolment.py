@@ -12,6 +12,7 @@ from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.relational.enrolment import Facts, another_life, incomplete, unguarded
+from dpone_provider.application.unenrolled import not_enrolled
 from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown, refuse, unknown, unwind
 from dpone_provider.sql_files import load
@@ -158,7 +159,7 @@ def enrolment(session: Session, control: str, reader: str | None = None) -> Enro
         return who
     subject = f"database {who.database}"
     if "enrolment_id" not in dict(who.facts):
-        return not_enrolled(subject)
+        return not_enrolled(who.database, EngineKind.MSSQL)
     enrolled = marker(session)
     feature = features.refusal_of(session.rows(STATEMENTS["features"], {"control": control})) or _authority_elsewhere(
         session, subject, enrolled, control
@@ -237,15 +238,4 @@ def _enrolled_elsewhere(found: Identity, enrolled: Marker) -> Refused:
         allowed=", ".join(f"{name} {enrolled.facts.get(name)}, as it was enrolled" for name in changed),
         next_command="it was restored, copied or attached anew: adopt it with sql/mssql/070_adopt_copy.sql, or remove"
         " the enrolment with 090_remove_target.sql and enrol it anew",
-    )
-
-
-def not_enrolled(subject: str) -> Refused:
-    """Return the refusal of a database without a marker."""
-    return refuse(
-        "not_enrolled",
-        subject,
-        found="no marker",
-        allowed="an enrolled database",
-        next_command="have an administrator run sql/mssql/040_enrol_target.sql in it",
     )

@@ -14,6 +14,7 @@ from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.ports.witness import Allegiance, Traces
 from dpone_provider.application.relational.answers import unreadable
 from dpone_provider.application.relational.witness import copied, traces_of
+from dpone_provider.application.unenrolled import not_enrolled
 from dpone_provider.domain.identity import AttemptId, EngineKind, ServiceId
 from dpone_provider.domain.outcomes import DponeError, Refused, Unknown
 from dpone_provider.sql_files import load
@@ -73,7 +74,7 @@ def _allegiance(own: Session) -> Allegiance | Refused | Unknown:
             return error.failure
         raise
     if not found.enrolled:
-        return enrolment.not_enrolled(f"database {found.database}")
+        return not_enrolled(found.database, EngineKind.MSSQL)
     marker = enrolment.marker(own)
     same = dict(marker.facts) == dict(found.facts)
     life = ", ".join(f"{name} {marker.facts[name]}" for name in enrolment.OF_A_LIFE)

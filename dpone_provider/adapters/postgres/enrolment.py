@@ -11,6 +11,7 @@ from dpone_provider.adapters.postgres.session import Session
 from dpone_provider.adapters.postgres.target import OBSERVATION
 from dpone_provider.application.ports.catalog import Enrolment
 from dpone_provider.application.relational.enrolment import Facts, another_life, incomplete, unguarded
+from dpone_provider.application.unenrolled import not_enrolled
 from dpone_provider.domain.identity import EngineKind, Family, Incarnation, Relation, Service, ServiceId
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.sql_files import load
@@ -69,10 +70,8 @@ def enrolment(session: Session, control_schema: str, reader: str | None = None) 
     who = incarnation(session)
     if isinstance(who, Refused):
         return who
-    subject = f"database {who.database}"
     if "enrolment_id" not in dict(who.facts):
-        allowed, next_command = "an enrolled database", "have an administrator run sql/postgres/020 to 040 in it"
-        return refuse("not_enrolled", subject, found="no marker", allowed=allowed, next_command=next_command)
+        return not_enrolled(who.database, EngineKind.POSTGRES)
     installed = gate_definition.installed(session)
     problems = [*_gate_problems(session), *gate_definition.differences(installed, control_schema)]
     refused = unguarded(who.database, problems, EngineKind.POSTGRES, gate="the gate as shipped")

@@ -13,9 +13,10 @@ from dpone_provider.adapters.postgres.session import Session, session
 from dpone_provider.application.ports.witness import Allegiance, Traces
 from dpone_provider.application.relational.answers import unreadable
 from dpone_provider.application.relational.witness import copied, traces_of
+from dpone_provider.application.unenrolled import not_enrolled
 from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.identity import AttemptId, EngineKind, ServiceId
-from dpone_provider.domain.outcomes import Refused, Unknown, refuse
+from dpone_provider.domain.outcomes import Refused, Unknown
 from dpone_provider.sql_files import load
 
 Result = TypeVar("Result")
@@ -69,13 +70,7 @@ class PostgresWitness:
     def _allegiance(self, own: Session) -> Allegiance | Refused:
         system_identifier, database_oid, database, enrolled = own.row(ENROLMENT["identity"])
         if not enrolled:
-            return refuse(
-                "not_enrolled",
-                f"database {self.endpoint.database}",
-                found="no marker",
-                allowed="an enrolled database",
-                next_command="have an administrator run sql/postgres/020 to 040 in it",
-            )
+            return not_enrolled(self.endpoint.database, EngineKind.POSTGRES)
         service_id, pinned_system, _, pinned_database, authority_id, incarnation, _, mark, _ = own.row(
             ENROLMENT["marker"]
         )

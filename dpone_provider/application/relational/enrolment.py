@@ -27,7 +27,7 @@ def unguarded(database: str, problems: Sequence[str], engine: EngineKind, *, gat
         f"database {database}",
         found="; ".join(problems),
         allowed=gate,
-        next_command=f"have an administrator run sql/{engine}/050_verify.sql in it, and put right what it names",
+        next_command=f"have an administrator run sql/{engine}/050_verify.sql, and put right what it names",
     )
 
 
@@ -40,7 +40,7 @@ def incomplete(database: str, lacks: Sequence[str], engine: EngineKind) -> Refus
         f"database {database}",
         found="; ".join(lacks),
         allowed="an enrolment as 040 leaves it",
-        next_command=f"have an administrator run sql/{engine}/050_verify.sql in it, and put right what it names",
+        next_command=f"have an administrator run sql/{engine}/050_verify.sql, and put right what it names",
     )
 
 
