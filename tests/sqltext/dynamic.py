@@ -32,7 +32,7 @@ def _built(name: str, found: Sequence[Token]) -> Iterator[Text]:
     for at, token in enumerate(found):
         begins = at == 0 or found[at - 1].text != "+"
         if token.kind is Kind.STRING and begins and _VERB.match(token.value):
-            sql = _whole(found, at).replace(*_UNKNOWN_TO_THE_PARSER)
+            sql = whole(found, at).replace(*_UNKNOWN_TO_THE_PARSER)
             if _PERMISSION.fullmatch(sql):
                 continue
             where = f"{name}:{token.line} {sql.split()[0]}"
@@ -40,7 +40,8 @@ def _built(name: str, found: Sequence[Token]) -> Iterator[Text]:
             yield from _built(where, tokens(sql, token.line))
 
 
-def _whole(found: Sequence[Token], at: int) -> str:
+def whole(found: Sequence[Token], at: int) -> str:
+    """Return the text that begins with the constant at ``at``, with something fitting in each gap."""
     parts = [found[at].value]
     at += 1
     while at + 1 < len(found) and found[at].text == "+":

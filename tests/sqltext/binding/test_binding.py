@@ -1,0 +1,45 @@
+"""Every Transact-SQL text that ships or is compiled: each name in it stands for something, each call fits."""
+
+from __future__ import annotations
+
+import tomllib
+
+from dpone_provider.application.installation.tsql import tokens
+from tests.sqltext.binding.check import all_bound, installed
+from tests.sqltext.binding.forms import Call, Query
+from tests.sqltext.binding.statements import statements, within
+from tests.sqltext.binding.world import HERE, server_views
+
+
+def test_every_name_stands_for_something() -> None:
+    """Scripts one after the other; then the statements of the ledger and of the adapters, where they run."""
+    found = {name: [str(fault) for fault in bound.faults] for name, bound in all_bound().items() if bound.faults}
+    assert found == {}
+
+
+def test_there_is_much_to_bind() -> None:
+    """All texts, and in them hundreds of queries and calls: nothing that is left out makes the check above empty."""
+    world, scripts = installed()
+    inner = [
+        one
+        for bound in scripts
+        for batch in bound.text.sql.split("\nGO")
+        for one in within(statements(tokens(batch)))
+        if isinstance(one, Query | Call)
+    ]
+    assert len(all_bound()) > 250
+    assert len(inner) > 300
+    assert len(world.relations) > 40
+    assert len(world.procedures) > 20
+    assert sum(len(bound.shapes) for bound in all_bound().values()) > 150
+
+
+def test_every_column_of_the_server_is_documented() -> None:
+    """Each view has its page; columns that no page confirms are listed, and there is none."""
+    said = tomllib.loads((HERE / "server_views.toml").read_text(encoding="utf-8"))
+    unconfirmed = said["unconfirmed"]
+    assert unconfirmed == []
+    pages = {name: one["page"] for name, one in said.items() if name.startswith("sys.")}
+    assert set(pages) == set(server_views())
+    for name, page in pages.items():
+        assert name.removeprefix("sys.").replace("_", "-") in page, name
