@@ -48,6 +48,7 @@ PARTS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "mssql scripts": reference_mssql.scripts,
         "options": reference_settings.options,
         "outcomes": reference_outcomes.outcome_classes,
+        "permissions of dbt": reference_mssql.permissions_of_dbt,
         "reasons": reference_reasons.reasons,
         "types": reference_types.types,
     }

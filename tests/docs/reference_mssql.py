@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpone_provider.application.installation.tsql import Kind, Token, batches, tokens
+from tests.adapters.dbt.sqlserver_effects import EFFECTS
 from tests.docs.pages import ROOT
 from tests.docs.tables import code, table
 
@@ -47,6 +48,15 @@ def grants() -> str:
         for batch in batches(text):
             rows += [(code(statement), code(path.name)) for statement in _grants(batch.tokens)]
     return table(("granted", "by"), list(dict.fromkeys(rows)))
+
+
+def permissions_of_dbt() -> str:
+    """Return what dbt-sqlserver does, and what it asks for, as its statements are told apart by the tests."""
+    needs: dict[str, set[str]] = {}
+    for effect in EFFECTS:
+        if effect.words and effect.needs:
+            needs.setdefault(effect.words, set()).update(effect.needs)
+    return table(("dbt-sqlserver", "asks for"), [(words, "; ".join(sorted(asked))) for words, asked in needs.items()])
 
 
 def errors() -> str:

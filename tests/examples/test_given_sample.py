@@ -32,7 +32,7 @@ from dpone_provider.adapters.process.runner import GuardedChildren
 from dpone_provider.adapters.secrets.url import parse_url
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.workspace.disk import DiskWorkspace
-from dpone_provider.application.ports.dbt import CompiledProject, DbtFinished
+from dpone_provider.application.ports.dbt import CompiledAs, CompiledProject, DbtFinished
 from dpone_provider.application.ports.tables import Bounds, PublishJob, StagedContent, TableReader
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.assembly.engines import odbc_driver
@@ -91,7 +91,12 @@ class Side:
         run.mkdir(mode=0o700)
         runner = DbtChildRunner(odbc_driver=odbc_driver)
         nodes = compiled.selected["all"]
-        command = runner.command(bundle, run, nodes, at, "mart", self.builder, 2, digest_of(compiled.manifest))
+        as_compiled = CompiledAs(
+            manifest_digest=digest_of(compiled.manifest),
+            versions=compiled.adapter_versions,
+            flags=compiled.adapter_flags,
+        )
+        command = runner.command(bundle, run, nodes, at, "mart", self.builder, 1, as_compiled)
         with children.start(command, deadline()) as child:
             told = list(runner.read(child.events()))
         finished = told[-1]

@@ -45,7 +45,7 @@ TRANSIENT_METADATA = (
 )
 TRANSIENT_OF_NODE = ("created_at", "root_path", "build_path", "compiled_path")
 """When a node was read, and where on this machine (seeds have an absolute path)."""
-ONE_SESSION = "ConnectRetryCount=0;Pooling=no;"
+ONE_SESSION = "ConnectRetryCount=0;Pooling=no;Language=us_english;"
 OWN_PATHS: list[str] = []
 """The job's directories: true of this run only, so no message tells them."""
 STATUSES = {
@@ -290,7 +290,9 @@ def forbid_pooling(adapter: str) -> None:
 
     pyodbc reads the flag once, when it makes its environment, and listing the drivers makes it. The adapter also asks
     for pooling and for lost connections to be replaced in the connection string: a session that was replaced has lost
-    its transaction and its settings without a word. Of a keyword that stands twice ODBC takes the first.
+    its transaction and its settings without a word. The language decides how a text is read as a date, and on which day
+    a week begins: a login's own is the server's default, whatever that is. Of a keyword that stands twice ODBC takes
+    the first.
     """
     if adapter == "sqlserver":
         pyodbc: Any = import_module("pyodbc")

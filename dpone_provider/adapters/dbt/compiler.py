@@ -6,13 +6,14 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from dpone_provider.adapters.dbt.interpreter import VARIABLE, dbt_python, usable
 from dpone_provider.adapters.dbt.profile import ADAPTERS, unsupported
-from dpone_provider.adapters.dbt.rules import offences, refusal_of
+from dpone_provider.adapters.dbt.rules import offences, offences_of_flags, offences_of_tests, refusal_of
 from dpone_provider.adapters.dbt.surroundings import child_command
 from dpone_provider.application.ports.dbt import CompiledProject
 from dpone_provider.application.ports.process import ChildRunner
@@ -59,17 +60,17 @@ class DbtChildCompiler:
                     told = list(child.events())
             except DponeError as error:
                 return error.failure if isinstance(error.failure, Refused) else Refused(error.failure.problem)
-            return _answer(told, project, adapter, database)
+            return _answer(told, project, adapter, database, schema)
 
 
 def _answer(
-    told: Sequence[Mapping[str, Any]], project: Path, adapter: EngineKind, database: str
+    told: Sequence[Mapping[str, Any]], project: Path, adapter: EngineKind, database: str, schema: str
 ) -> CompiledProject | Refused:
     last = told[-1] if told else {}
     match last.get("event"):
         case "compiled":
             manifest = Path(last["manifest"]).read_bytes()
-            return _compiled(last, manifest, project, adapter, database)
+            return _compiled(last, manifest, project, adapter, database, schema)
         case "refused" if last["reason"] == "dbt_adapter_missing":
             return refuse(
                 "dbt_adapter_missing",
@@ -91,10 +92,15 @@ def _answer(
 
 
 def _compiled(
-    told: Mapping[str, Any], manifest: bytes, project: Path, adapter: EngineKind, database: str
+    told: Mapping[str, Any], manifest: bytes, project: Path, adapter: EngineKind, database: str, schema: str
 ) -> CompiledProject | Refused:
     selected = {str(name): tuple(ids) for name, ids in told["selected"].items()}
-    offending = offences(json.loads(manifest), selected, adapter, ADAPTERS[adapter], database)
+    flags = tuple((str(name), value is True) for name, value in told["flags"])
+    parsed = json.loads(manifest)
+    offending = offences(parsed, selected, adapter, ADAPTERS[adapter], database)
+    if adapter is EngineKind.MSSQL:
+        tests = offences_of_tests(parsed["nodes"], selected, schema)
+        offending = chain(offending, offences_of_flags(dict(flags)), tests)
     read = refusal_of(offending, str(project)) or read_manifest(manifest, f"the manifest of {project}")
     if isinstance(read, Refused):
         return read
@@ -102,7 +108,7 @@ def _compiled(
         project_name=read.project_name,
         adapter_kind=adapter,
         adapter_versions=tuple((str(name), str(version)) for name, version in told["versions"]),
-        adapter_flags=tuple((str(name), value is True) for name, value in told["flags"]),
+        adapter_flags=flags,
         manifest=manifest,
         nodes=tuple(one.node for one in read.nodes.values()),
         selected=MappingProxyType(selected),

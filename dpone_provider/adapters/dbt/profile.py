@@ -23,6 +23,8 @@ SECRET_VARIABLE: Final = "DBT_ENV_SECRET_DPONE_PASSWORD"
 CONNECT_SECONDS: Final = 10
 ODBC_DRIVER: Final = "ODBC Driver 18 for SQL Server"
 """Microsoft's driver as a driver manager knows it, where it is registered; else the profile is given its file."""
+_NOT_QUOTED: Final = "[]\"';{}"
+"""Characters that end a database's name where dbt-sqlserver writes it: ``USE […]``, texts, ``Database=…``."""
 _SSL_MODES = {
     TlsMode.DISABLED: "disable",
     TlsMode.TRUST: "require",
@@ -84,6 +86,15 @@ def unsupported(endpoint: Endpoint) -> Refused | None:
             found="TLS mode strict, which dbt-sqlserver's profile cannot ask for",
             allowed="verify, trust or disabled",
             next_command="change tls in the environment's file",
+        )
+    unfit = sorted(set(endpoint.database) & set(_NOT_QUOTED))
+    if endpoint.kind is EngineKind.MSSQL and unfit:
+        return refuse(
+            "dbt_name_not_quoted",
+            f"dbt on {endpoint}",
+            found=f"a database whose name holds {' '.join(unfit)}, which dbt-sqlserver writes as it stands",
+            allowed=f"a name without {' '.join(_NOT_QUOTED)}",
+            next_command="let dbt build in another database",
         )
     return None
 

@@ -6,6 +6,7 @@ is closed: a materialisation, strategy or setting that is not known here is refu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -41,6 +42,12 @@ HARMLESS_FOLDERS: Final = (
 )
 """dbt's own macros there only write expressions and selects; packages such as dbt_utils use the same names."""
 REFERENCES: Final = frozenset({"ref", "source"})
+TRANSACTIONS: Final = "dbt_sqlserver_use_dbt_transactions"
+"""Without this flag dbt-sqlserver commits each statement by itself."""
+_NOT_QUOTED: Final = re.compile(r"[\[\]\"'.]")
+"""What a name may not hold where dbt-sqlserver writes it as it stands: ``sp_rename '…'``, ``object_id('…')``."""
+_PLAIN: Final = re.compile(r"[^\W\d][\w@#$]*")
+"""A name that needs no quotes: dbt-sqlserver names a columnstore after its table, without any."""
 _SHOWN: Final = 10
 
 
@@ -82,6 +89,31 @@ def offences(
         yield from _foreign(nodes[unique_id], nodes | manifest["sources"], database)
     yield from _functions(manifest.get("functions", {}))
     yield from dropped_views(nodes, selected)
+
+
+def offences_of_flags(flags: Mapping[str, bool]) -> Iterator[Offence]:
+    """Yield what the adapter's behaviour flags would let happen: on SQL Server, half of a replacement."""
+    if flags.get(TRANSACTIONS) is False:
+        allowed = (
+            f"{TRANSACTIONS}: true under flags in dbt_project.yml: what replaces a table is done whole or not at all"
+        )
+        yield Offence("dbt_without_transactions", "the adapter's flags", f"{TRANSACTIONS} is false", allowed)
+
+
+def offences_of_tests(
+    nodes: Mapping[str, Any], selected: Mapping[str, Iterable[str]], schema: str
+) -> Iterator[Offence]:
+    """Yield each workload whose tests could not run on SQL Server, where each needs a view in the target's ``schema``.
+
+    An issued login may write the schemas that its workload writes, and no other.
+    """
+    for workload, ids in sorted(selected.items()):
+        chosen = [nodes[unique_id] for unique_id in ids]
+        written = sorted({one["schema"] for one in chosen if one["resource_type"] != "test"})
+        if schema not in written and any(one["resource_type"] == "test" for one in chosen):
+            allowed = f"schema: {' or '.join(written) or 'one that the workload writes'} in workspace.yaml"
+            found = f"tests that make their views in schema {schema}, where it writes nothing"
+            yield Offence("dbt_tests_outside", f"workload {workload}", found, allowed)
 
 
 def _hooks_of_the_run(nodes: Mapping[str, Any]) -> Iterator[Offence]:
@@ -139,6 +171,8 @@ def _node(node: Mapping[str, Any], kind: EngineKind, database: str) -> Iterator[
     if node["resource_type"] != "test":
         yield from _strategy(node)
         yield from _place(node, kind, database)
+        if kind is EngineKind.MSSQL:
+            yield from _on_sql_server(node)
     elif (config.get("store_failures") or config.get("store_failures_as")) and (
         config.get("store_failures_as") != "ephemeral"
     ):
@@ -167,6 +201,27 @@ def _place(node: Mapping[str, Any], kind: EngineKind, database: str) -> Iterator
         if kind is EngineKind.POSTGRES and f'"{part}"' not in rendered and part != part.lower():
             allowed = "quoted names, or names in lower case"
             yield Offence("dbt_name_folded", unique_id, f"the name {part}, which is not quoted", allowed)
+
+
+def _on_sql_server(node: Mapping[str, Any]) -> Iterator[Offence]:
+    """Names that dbt-sqlserver does not quote, and foreign keys: what one refers to can be replaced no more."""
+    unique_id, config = node["unique_id"], node["config"]
+    rendered = node.get("relation_name") is not None
+    for name in (node["schema"], node["alias"]) if rendered else ():
+        if _NOT_QUOTED.search(name):
+            allowed = "names without [ ] \" ' and dots"
+            yield Offence("dbt_name_not_quoted", unique_id, f"the name {name}", allowed)
+        elif _is_columnstore(config) and not _PLAIN.fullmatch(name):
+            allowed = "letters, digits and _ in the names of a columnstore, or as_columnstore: false"
+            yield Offence("dbt_name_not_quoted", unique_id, f"the name {name} of a columnstore", allowed)
+    columns = node.get("columns", {}).values()
+    constraints = [*node.get("constraints", []), *(one for column in columns for one in column.get("constraints", []))]
+    if any(one["type"] == "foreign_key" for one in constraints):
+        yield Offence("dbt_foreign_key", unique_id, "a foreign key", "constraints of the table itself")
+
+
+def _is_columnstore(config: Mapping[str, Any]) -> bool:
+    return config["materialized"] in ("table", "incremental", "snapshot") and bool(config.get("as_columnstore", True))
 
 
 def _foreign(node: Mapping[str, Any], known: Mapping[str, Any], database: str) -> Iterator[Offence]:

@@ -201,26 +201,33 @@ def has_odbc() -> bool:
     )
 
 
+WITH_TRANSACTIONS = (
+    "name: small\nversion: 1.0.0\nprofile: small\nmodels:\n  +materialized: table\n"
+    "flags:\n  dbt_sqlserver_use_dbt_transactions: true\n"
+)
+"""A project file that says what dbt-sqlserver does not do by itself."""
+
+
 @pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
 def test_a_project_compiles_for_sql_server_without_any_connection(tmp_path: Path) -> None:
     model = "select * from {{ ref('first') }}"
-    project = write_project(tmp_path / "p", {"models/first.sql": "select 1 as n", "models/second.sql": model})
+    files = {"models/first.sql": "select 1 as n", "models/second.sql": model}
+    project = write_project(tmp_path / "p", {"dbt_project.yml": WITH_TRANSACTIONS, **files})
     compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
     found = compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["+second"]})
     assert isinstance(found, CompiledProject), found
     assert found.selected["all"] == ("model.small.first", "model.small.second")
     assert dict(found.adapter_versions)["dbt-sqlserver"].startswith("1.11.")
-    assert dict(found.adapter_flags)["dbt_sqlserver_use_dbt_transactions"] is False
+    assert dict(found.adapter_flags)["dbt_sqlserver_enable_safe_type_expansion"] is False
 
 
 @pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
 def test_what_the_adapter_is_told_to_do_otherwise_is_in_what_was_compiled(tmp_path: Path) -> None:
     """Flags of the adapter, and what becomes a columnstore: explicit, also where the adapter's default holds."""
-    plain = "name: small\nversion: 1.0.0\nprofile: small\nmodels:\n  +materialized: table\n"
     project = write_project(
         tmp_path / "p",
         {
-            "dbt_project.yml": plain + "flags:\n  dbt_sqlserver_use_dbt_transactions: true\n",
+            "dbt_project.yml": WITH_TRANSACTIONS,
             "models/stored.sql": "select 1 as n",
             "models/rows.sql": "{{ config(as_columnstore=false) }} select 1 as n",
             "models/seen.sql": "{{ config(materialized='view') }} select 1 as n",
@@ -249,6 +256,8 @@ def test_what_the_adapter_is_told_to_do_otherwise_is_in_what_was_compiled(tmp_pa
         ("{{ config(denies={'select': ['everyone']}) }}", "dbt_setting_with_effects"),
         ("{{ config(masks={'n': 'default()'}) }}", "dbt_setting_with_effects"),
         ("{{ config(post_hook='grant select on {{ this }} to public') }}", "dbt_hook"),
+        # Nothing beside it, and still: each statement would be committed by itself.
+        ("", "dbt_without_transactions"),
     ],
 )
 def test_what_sql_servers_adapter_would_do_beside_a_table_is_refused(
@@ -257,7 +266,8 @@ def test_what_sql_servers_adapter_would_do_beside_a_table_is_refused(
     project = write_project(tmp_path / "p", {"models/m.sql": f"{header} select 1 as n"})
     compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
     found = refused(compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["*"]}), refused_as)
-    assert "model.small.m" in found.problem.found
+    assert ("model.small.m" in found.problem.found) == bool(header)
+    assert "dbt_sqlserver_use_dbt_transactions is false" in found.problem.found
 
 
 def test_an_engine_without_an_adapter_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -73,6 +73,12 @@ def test_what_the_adapter_cannot_do_is_refused() -> None:
     strict = unsupported(replace(ENDPOINT, kind=EngineKind.MSSQL, tls=TlsMode.STRICT))
     assert strict is not None
     assert strict.problem.reason == "dbt_tls_unsupported"
+    for name in ("a]b", 'a"b', "a'b", "a;b", "{a"):
+        unquoted = unsupported(replace(ENDPOINT, kind=EngineKind.MSSQL, database=name))
+        assert unquoted is not None
+        assert unquoted.problem.reason == "dbt_name_not_quoted"
+        assert unsupported(replace(ENDPOINT, database=name)) is None
+    assert unsupported(replace(ENDPOINT, kind=EngineKind.MSSQL, database="Größe 1.0-b")) is None
     unmodelled = unsupported(replace(ENDPOINT, kind=EngineKind.CLICKHOUSE))
     assert unmodelled is not None
     assert unmodelled.problem.reason == "dbt_adapter_unmodelled"

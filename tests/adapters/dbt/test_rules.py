@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from dpone_provider.adapters.dbt.rules import Offence, offences, refusal_of
+from dpone_provider.adapters.dbt.rules import (
+    TRANSACTIONS,
+    Offence,
+    offences,
+    offences_of_flags,
+    offences_of_tests,
+    refusal_of,
+)
 from dpone_provider.domain.identity import EngineKind
 
 
@@ -113,6 +120,58 @@ def test_an_unquoted_name_in_lower_case_is_what_it_says() -> None:
 
 def test_sql_servers_names_are_its_collations_business() -> None:
     assert not found(node("M", relation_name="warehouse.mart.M"), kind=EngineKind.MSSQL)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"alias": "a.b"}, "dbt_name_not_quoted"),
+        ({"alias": "o'clock"}, "dbt_name_not_quoted"),
+        ({"schema": "[mart]"}, "dbt_name_not_quoted"),
+        ({"alias": "two words"}, "dbt_name_not_quoted"),
+        ({"constraints": [{"type": "foreign_key"}]}, "dbt_foreign_key"),
+        ({"columns": {"c": {"constraints": [{"type": "foreign_key"}]}}}, "dbt_foreign_key"),
+    ],
+)
+def test_what_dbt_sqlserver_alone_would_do_wrong_is_refused_there_alone(fields: dict[str, Any], reason: str) -> None:
+    assert reasons(node("m", **fields), kind=EngineKind.MSSQL) == [reason]
+    assert not found(node("m", **fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"alias": "two words", "config": {"as_columnstore": False}},
+        {"alias": "two words", "config": {"materialized": "view"}},
+        {"alias": "two words", "kind": "seed"},
+        {"alias": "Größe_2#"},
+        {"constraints": [{"type": "check"}], "columns": {"c": {"constraints": [{"type": "primary_key"}]}}},
+    ],
+)
+def test_names_that_dbt_sqlserver_quotes_and_constraints_of_the_table_itself_are_fine(fields: dict[str, Any]) -> None:
+    assert not found(node("m", **fields), kind=EngineKind.MSSQL)
+
+
+def test_tests_that_could_make_no_view_are_refused_on_sql_server() -> None:
+    """The view of each is made in the target's schema, which the login may not write unless the workload does."""
+    nodes = dict((node("m"), node("t", kind="test", relation_name=None, schema="dbt_test__audit")))
+    together = {"w": list(nodes), "untested": ["model.p.m"]}
+    (offence,) = offences_of_tests(nodes, together, "elsewhere")
+    assert (offence.reason, offence.subject) == ("dbt_tests_outside", "workload w")
+    assert "elsewhere" in offence.found
+    assert "schema: mart" in offence.allowed
+    assert not list(offences_of_tests(nodes, together, "mart"))
+    (alone,) = offences_of_tests(nodes, {"w": ["test.p.t"]}, "mart")
+    assert "one that the workload writes" in alone.allowed
+
+
+def test_each_statement_by_itself_is_refused_on_sql_server() -> None:
+    (offence,) = offences_of_flags({TRANSACTIONS: False, "another": False})
+    assert offence.reason == "dbt_without_transactions"
+    assert TRANSACTIONS in offence.found
+    assert TRANSACTIONS in offence.allowed
+    assert not list(offences_of_flags({TRANSACTIONS: True}))
+    assert not list(offences_of_flags({"a_flag_of_dbt_postgres": False}))
 
 
 def test_what_no_workload_selects_is_not_looked_at() -> None:

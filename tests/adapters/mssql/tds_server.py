@@ -86,6 +86,7 @@ class TdsServer:
     databases: list[str] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)
     programs: list[str] = field(default_factory=list)
+    languages: list[str] = field(default_factory=list)
     batches: list[tuple[str, tuple[Cell, ...]]] = field(default_factory=list)
     links: dict[int, socket.socket] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
@@ -182,10 +183,11 @@ def _serve(server: TdsServer, link: Link) -> None:
 
 
 def _log_in(server: TdsServer, link: Link, data: bytes, session: int) -> None:
-    user, password, program, database = (_field(data, place) for place in (40, 44, 48, 68))
+    user, password, program, language, database = (_field(data, place) for place in (40, 44, 48, 64, 68))
     server.users.append(user.decode("utf-16-le"))
     server.databases.append(database.decode("utf-16-le"))
     server.programs.append(program.decode("utf-16-le"))
+    server.languages.append(language.decode("utf-16-le"))
     server.passwords.append(bytes(_plain(one) for one in password).decode("utf-16-le"))
     refused = server.door(server.users[-1], server.passwords[-1], session)
     if refused is not None:
