@@ -103,8 +103,9 @@ class LabState:
 
 
 def url_of(scheme: str, *, user: str, password: Secret, host: str, port: int, database: str) -> Secret:
-    """Return a credential's URL with every part escaped."""
-    return Secret(f"{scheme}://{quote(user, '')}:{quote(password.reveal(), '')}@{host}:{port}/{quote(database, '')}")
+    """Return a credential's URL with every part escaped, an IPv6 address in brackets."""
+    at = f"[{host}]" if ":" in host else host
+    return Secret(f"{scheme}://{quote(user, '')}:{quote(password.reveal(), '')}@{at}:{port}/{quote(database, '')}")
 
 
 def write_private(path: Path, text: str) -> None:

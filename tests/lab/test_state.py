@@ -68,6 +68,12 @@ def test_a_url_holds_any_user_password_and_database(user: str, password: str, da
     assert unquote(parts.path[1:]) == database
 
 
+def test_a_url_holds_an_address_of_ipv6() -> None:
+    url = url_of("mssql", user="sa", password=Secret("x"), host="::1", port=1433, database="d").reveal()
+    parts = urlsplit(url)
+    assert (parts.hostname, parts.port) == ("::1", 1433)
+
+
 def test_a_private_file_replaces_what_was_there_whatever_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_text("old")

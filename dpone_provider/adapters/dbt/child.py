@@ -297,7 +297,9 @@ def forbid_pooling(adapter: str) -> None:
     if adapter == "sqlserver":
         pyodbc: Any = import_module("pyodbc")
         pyodbc.pooling = False
-        pyodbc.drivers()
+        registered, driver = pyodbc.drivers(), os.environ.get("DPONE_DBT_ODBC_DRIVER", "")
+        if driver and "/" not in driver and driver not in registered:
+            raise Refusal("odbc_driver_missing", f"dbt's process finds no ODBC driver {driver!r} beside {registered}")
         connect = pyodbc.connect
         pyodbc.connect = lambda text, *more, **named: connect(ONE_SESSION + text, *more, **named)
 

@@ -7,6 +7,7 @@ named ``DBT_ENV_SECRET_…`` is kept out of dbt's logs and artefacts by dbt itse
 from __future__ import annotations
 
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -23,6 +24,8 @@ SECRET_VARIABLE: Final = "DBT_ENV_SECRET_DPONE_PASSWORD"
 CONNECT_SECONDS: Final = 10
 ODBC_DRIVER: Final = "ODBC Driver 18 for SQL Server"
 """Microsoft's driver as a driver manager knows it, where it is registered; else the profile is given its file."""
+DRIVER_REGISTRIES: Final = ("ODBCSYSINI", "ODBCINSTINI")
+"""Where unixODBC looks a driver's name up, if not in /etc: dbt's process must find what this one found."""
 _NOT_QUOTED: Final = "[]\"';{}"
 """Characters that end a database's name where dbt-sqlserver writes it: ``USE […]``, texts, ``Database=…``."""
 _SSL_MODES = {
@@ -64,6 +67,7 @@ def connection_environment(endpoint: Endpoint, user: str, odbc_driver: str = ODB
     }
     if endpoint.kind is EngineKind.MSSQL:
         named["DPONE_DBT_ODBC_DRIVER"] = odbc_driver
+        named |= {name: os.environ[name] for name in DRIVER_REGISTRIES if name in os.environ}
     authorities = ssl.get_default_verify_paths().cafile
     # libpq's "system" store is OpenSSL's, and the wheel's own OpenSSL does not know where this machine keeps its.
     return named if authorities is None else named | {"SSL_CERT_FILE": authorities}

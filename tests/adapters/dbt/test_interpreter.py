@@ -68,7 +68,7 @@ pyodbc.connect(text, autocommit=True, timeout=9).close()
 
 def test_sql_servers_driver_makes_its_environment_before_the_adapter_asks_for_pooling(tmp_path: Path) -> None:
     (tmp_path / "pyodbc.py").write_text(
-        "pooling = True\nmade_with = []\ndef drivers(): made_with.append(pooling)\n"
+        "pooling = True\nmade_with = []\ndef drivers():\n    made_with.append(pooling)\n    return ['known']\n"
         "def connect(text, autocommit, timeout): return text, autocommit, timeout\n"
     )
     program = """
@@ -83,5 +83,16 @@ assert pyodbc.made_with == [False]
 text, *rest = pyodbc.connect("DRIVER={d};PWD={x};Pooling=true;ConnectRetryCount=3", autocommit=True, timeout=9)
 assert text.startswith("ConnectRetryCount=0;Pooling=no;Language=us_english;DRIVER={d};"), text
 assert rest == [True, 9]
+import os
+for driver in ("known", "/a/file.so"):
+    os.environ["DPONE_DBT_ODBC_DRIVER"] = driver
+    child["forbid_pooling"]("sqlserver")
+os.environ["DPONE_DBT_ODBC_DRIVER"] = "unknown"
+try:
+    child["forbid_pooling"]("sqlserver")
+except child["Refusal"] as refusal:
+    assert refusal.reason == "odbc_driver_missing", refusal.reason
+else:
+    raise AssertionError("an unknown driver")
 """
     subprocess.run([sys.executable, "-I", "-c", program, str(CHILD), str(tmp_path)], check=True)

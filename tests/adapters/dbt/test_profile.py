@@ -36,6 +36,16 @@ def test_a_profile_holds_references_and_no_value_of_the_connection(kind: EngineK
     assert json.loads(text)["dpone"]["outputs"]["dpone"]["type"] == ADAPTERS[kind]
 
 
+def test_dbts_process_looks_for_odbcs_driver_where_this_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODBCSYSINI", "/opt/odbc")
+    monkeypatch.delenv("ODBCINSTINI", raising=False)
+    on_sql_server = connection_environment(replace(ENDPOINT, kind=EngineKind.MSSQL), "me", "/opt/libmsodbcsql.so")
+    assert on_sql_server["ODBCSYSINI"] == "/opt/odbc"
+    assert on_sql_server["DPONE_DBT_ODBC_DRIVER"] == "/opt/libmsodbcsql.so"
+    assert "ODBCINSTINI" not in on_sql_server
+    assert "ODBCSYSINI" not in connection_environment(ENDPOINT, "me")
+
+
 def test_every_reference_has_its_variable() -> None:
     variables = {**connection_environment(ENDPOINT, "me"), SECRET_VARIABLE: "x"}
     text = profile_text(ENDPOINT, "mart", 4)
