@@ -7,8 +7,8 @@
 -- Run 007 to 018 with sqlcmd -b, so that a refusal ends the script. Each refusal is error 51000 and says what is allowed.
 --
 -- 007 to 010 make the tables. Each is one batch and one transaction: it is there whole, or not at all. Running one again
--- changes nothing: it says that it is there. Stop between two of them where you like, and go on with the next: each
--- looks for the one before it. 011 to 018 bring the laws; until 018 has entered who this ledger is, nothing uses it.
+-- changes nothing: it says that it is there. 011 to 018 bring the laws; until 018 has entered who this ledger is, nothing
+-- uses it. Stop between two of them where you like, and go on later: each looks for what the one before it makes last.
 --
 -- How the laws are held:
 --   * CHECK, FOREIGN KEY and UNIQUE, in 007 to 010, hold what one row or a pair of rows can show.

@@ -14,7 +14,7 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.publication') IS NULL OR OBJECT_ID(N'dpone_control.unsettled') IS NULL
+IF OBJECT_ID(N'dpone_control.no_truncate') IS NULL
 BEGIN
     RAISERROR(N'the tables of the ledger are not here; run 007 to 010 first', 16, 1);
     SET NOEXEC ON;

@@ -9,9 +9,9 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.refuse') IS NULL OR OBJECT_ID(N'dpone_control.edge') IS NULL
+IF OBJECT_ID(N'dpone_control.speaker') IS NULL
 BEGIN
-    RAISERROR(N'the laws begin with 011_control_words.sql; run it first', 16, 1);
+    RAISERROR(N'011_control_words.sql has not run to its end here; run it first', 16, 1);
     SET NOEXEC ON;
 END;
 GO

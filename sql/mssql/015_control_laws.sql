@@ -1,6 +1,6 @@
 -- 015_control_laws.sql: rows of the ledger that never change, and rows that are never forgotten.
 --
--- Who runs it: whoever ran 007, in the same control database, after 011.
+-- Who runs it: whoever ran 007, in the same control database, after 014.
 -- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew; it changes no row.
 
@@ -9,9 +9,9 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.refuse') IS NULL OR OBJECT_ID(N'dpone_control.edge') IS NULL
+IF OBJECT_ID(N'dpone_control.publication_moves') IS NULL
 BEGIN
-    RAISERROR(N'the laws begin with 011_control_words.sql; run it first', 16, 1);
+    RAISERROR(N'014_control_gates.sql has not run to its end here; run it first', 16, 1);
     SET NOEXEC ON;
 END;
 GO

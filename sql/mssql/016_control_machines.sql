@@ -1,6 +1,6 @@
 -- 016_control_machines.sql: how environments, occurrences, slots and claims begin and move, and the log of it.
 --
--- Who runs it: whoever ran 007, in the same control database, after 011.
+-- Who runs it: whoever ran 007, in the same control database, after 015.
 -- Filled in before it is sent: ${control_database}, as in 007.
 -- Running it again installs the same definitions anew; it changes no row.
 --
@@ -17,9 +17,9 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.refuse') IS NULL OR OBJECT_ID(N'dpone_control.edge') IS NULL
+IF OBJECT_ID(N'dpone_control.slot_claim_kept') IS NULL
 BEGIN
-    RAISERROR(N'the laws begin with 011_control_words.sql; run it first', 16, 1);
+    RAISERROR(N'015_control_laws.sql has not run to its end here; run it first', 16, 1);
     SET NOEXEC ON;
 END;
 GO

@@ -12,9 +12,9 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.refuse') IS NULL OR OBJECT_ID(N'dpone_control.slot_moves') IS NULL
+IF OBJECT_ID(N'dpone_control.receipt_slot_begins') IS NULL
 BEGIN
-    RAISERROR(N'the machines are not here; run 011 to 016 first', 16, 1);
+    RAISERROR(N'016_control_machines.sql has not run to its end here; run it first', 16, 1);
     SET NOEXEC ON;
 END;
 GO

@@ -11,16 +11,20 @@ SET QUOTED_IDENTIFIER ON;
 GO
 USE [${control_database}];
 GO
-IF OBJECT_ID(N'dpone_control.authority_moves') IS NULL OR OBJECT_ID(N'dpone_control.attempt_moves') IS NULL
-    OR OBJECT_ID(N'dpone_control.publication_moves') IS NULL OR OBJECT_ID(N'dpone_control.attempt_kept') IS NULL
-    OR OBJECT_ID(N'dpone_control.slot_moves') IS NULL OR OBJECT_ID(N'dpone_control.settle') IS NULL
+IF OBJECT_ID(N'dpone_control.settle') IS NULL
 BEGIN
-    RAISERROR(N'the laws are not complete; run 011 to 017 first', 16, 1);
+    RAISERROR(N'017_control_settle.sql has not run to its end here; run it first', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF SUSER_ID(N'${controller_login}') IS NULL
 BEGIN
     RAISERROR(N'there is no login ${controller_login}; make it first', 16, 1);
+    SET NOEXEC ON;
+END;
+ELSE IF IS_SRVROLEMEMBER(N'sysadmin', N'${controller_login}') = 1 OR EXISTS (
+    SELECT 1 FROM sys.database_principals AS p WHERE p.name = N'dbo' AND p.sid = SUSER_SID(N'${controller_login}'))
+BEGIN
+    RAISERROR(N'${controller_login} is a member of sysadmin or owns this database; allowed: a login of its own', 16, 1);
     SET NOEXEC ON;
 END;
 ELSE IF EXISTS (SELECT 1 FROM dpone_control.authority WITH (READCOMMITTEDLOCK)

@@ -19,6 +19,8 @@ GO
 USE [${control_database}];
 GO
 SET NOCOUNT, XACT_ABORT ON;
+IF OBJECT_ID(N'dpone_control.schema_version') IS NULL OR OBJECT_ID(N'dpone_control.login_gate') IS NULL
+    BEGIN ;THROW 51000, N'there is no control schema here; nothing to renew', 1; END;
 DECLARE @open nvarchar(2000), @sql nvarchar(max), @version int = (
     SELECT MAX(v.version) FROM dpone_control.schema_version AS v WITH (READCOMMITTEDLOCK));
 IF IS_SRVROLEMEMBER(N'sysadmin') = 0

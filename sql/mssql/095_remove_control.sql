@@ -2,7 +2,8 @@
 --
 -- Who runs it: a member of sysadmin, after 090 for every target.
 -- Filled in before it is sent: ${control_database}, as in 007.
--- It refuses while a database is enrolled, a gate is open or an attempt is unresolved, and then nothing was changed.
+-- It refuses while a database is enrolled, a gate is open or an attempt is unresolved, and in a copy of the control
+-- database whose gate this instance has; then nothing was changed.
 -- Running it again changes nothing.
 -- The ledger's rows are the record of who wrote what, so the control database stays as it is; drop it or keep it in a
 -- backup, that is yours:   DROP DATABASE [${control_database}];
@@ -14,6 +15,12 @@ GO
 USE [${control_database}];
 GO
 SET NOCOUNT, XACT_ABORT ON;
+IF OBJECT_ID(N'dpone_gate.target') IS NULL OR OBJECT_ID(N'dpone_gate.installed_gate') IS NULL
+    BEGIN ;THROW 51000, N'there is no gate of this database; what 007 to 018 made goes with the database', 1; END;
+IF EXISTS (SELECT 1 FROM sys.server_triggers AS t LEFT JOIN sys.server_sql_modules AS m ON m.object_id = t.object_id
+           WHERE t.name = N'dpone_gate'
+           AND COALESCE(CHARINDEX(N'[${control_database}].[dpone_gate].[require_ready]', m.definition), 0) = 0)
+    BEGIN ;THROW 51000, N'the gate of this instance is that of another control database; nothing was changed', 1; END;
 DECLARE @wrong nvarchar(2000) = CASE
     WHEN IS_SRVROLEMEMBER(N'sysadmin') = 0 THEN N'run by a login that is no member of sysadmin'
     WHEN EXISTS (SELECT 1 FROM dpone_gate.target WITH (READCOMMITTEDLOCK) WHERE DB_ID(database_name) IS NOT NULL)

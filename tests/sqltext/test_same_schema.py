@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -165,6 +166,31 @@ def test_modules_name_what_is_made_before_them() -> None:
             made |= own | {("", "")}
             missing |= {(script, *one) for one in named - made if batch.tokens[0].word == "CREATE"}
     assert (missing, len(made) > 80) == (set(), True)
+
+
+@pytest.mark.parametrize(("before", "script"), list(pairwise(CONTROL[: CONTROL.index("020_gate.sql") + 1])))
+def test_a_script_begins_where_the_one_before_it_ended(before: str, script: str) -> None:
+    """It looks for what that one makes last, before it makes anything: an installation may be stopped anywhere."""
+    made = re.findall(r"^CREATE (?:OR ALTER )?(?:\w+) (dpone_control\.\w+)", read("mssql", before), re.MULTILINE)
+    said = read("mssql", script)
+    assert f"OBJECT_ID(N'{made[-1]}') IS NULL" in said[: said.index("\nCREATE ")]
+
+
+@pytest.mark.parametrize("script", SCHEMA["mssql"])
+def test_tables_are_made_whole_or_not_at_all(script: str) -> None:
+    """One transaction, in one batch that ends at once where they are there already: its last table tells."""
+    text = read("mssql", script)
+    *_, batch = batches(text)
+    (begun,), (ended,) = (re.findall(rf"^{word} TRANSACTION;$", text, re.MULTILINE) for word in ("BEGIN", "COMMIT"))
+    made = re.findall(r"^CREATE TABLE (dpone_control\.\w+)", text, re.MULTILINE)
+    assert text.index(begun) < text.index("\nCREATE ") < text.rindex("\nCREATE ") < text.index(ended)
+    assert (
+        batch.text.index(f"IF OBJECT_ID(N'{made[-1]}') IS NOT NULL")
+        < batch.text.index("RETURN;")
+        < batch.text.index(begun)
+    )
+    assert text.count("SET NOCOUNT, XACT_ABORT ON;") == 1
+    assert len(text.splitlines()) <= 250
 
 
 def test_the_same_edges() -> None:

@@ -5,10 +5,12 @@
 
 -- name: open_transaction
 -- The first batch of every transaction: how long a lock is waited for, what the session is for (others read it in
--- sys.dm_exec_sessions, the log in CONTEXT_INFO), and who this ledger is. The authority's row stays share-locked until
+-- sys.dm_exec_sessions, the log in CONTEXT_INFO), and who this ledger is. A transaction within one that was left open
+-- would be committed by nobody: COMMIT would only count down. The authority's row stays share-locked until
 -- the transaction ends: a readmission waits for it. The inner statement is one text for all, so its plan is kept.
 SET LOCK_TIMEOUT {milliseconds};
 SET CONTEXT_INFO {context};
+IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
 BEGIN TRANSACTION;
 EXEC sys.sp_executesql N'SELECT LOWER(CONVERT(varchar(36), o.authority_id)) AS authority_id, o.incarnation, o.observed,
     o.family, o.version, CONVERT(bigint, 0) AS mark, o.sequence, o.opened, CURRENT_TRANSACTION_ID() AS transaction_id

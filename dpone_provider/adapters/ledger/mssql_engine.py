@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.mssql import BINARY
 from sqlalchemy.dialects.mssql.pyodbc import MSDialect_pyodbc
 
 NAME = "mssql.dpone"
 URL = "mssql+dpone://"
 OLDEST = (15, 0)
 """SQL Server 2019, the oldest that the control schema is installed on."""
+
+
+class FixedBinary(BINARY):
+    """``binary(n)`` in parameters too, where pyodbc would say ``varbinary``.
+
+    Where the two meet the binary one is converted ("Data type precedence" of Microsoft's documentation), and that would
+    be the key: what is said of a converted column is not sought, and FORCESEEK leaves no other plan (8622).
+    """
+
+    def get_dbapi_type(self, dbapi: Any) -> tuple[int, int, int]:
+        """Return type, size and scale as ``setinputsizes`` takes them."""
+        return dbapi.SQL_BINARY, self.length or 1, 0
 
 
 class LedgerMssql(MSDialect_pyodbc):
@@ -23,6 +36,7 @@ class LedgerMssql(MSDialect_pyodbc):
     """
 
     driver = "dpone"
+    colspecs = MappingProxyType({**MSDialect_pyodbc.colspecs, BINARY: FixedBinary})  # type: ignore[assignment]
     supports_statement_cache = True
     supports_comments = False
 

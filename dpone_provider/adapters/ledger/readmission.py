@@ -30,7 +30,7 @@ class ReadmissionRows(AttemptRows):
 
     def lock_authority(self) -> AuthorityStanding:
         """Lock the authority's table exclusively, then read how it stands."""
-        self.session.named("lock_authority")
+        self.session.named("lock_authority").close()
         return self.standing()
 
     def standing(self) -> AuthorityStanding:
@@ -81,7 +81,7 @@ class ReadmissionRows(AttemptRows):
 
     def raise_sequence(self, at_least: int) -> None:
         """Call the schema's own function, which only raises."""
-        self.session.named("raise_sequence", at_least=at_least)
+        self.session.named("raise_sequence", at_least=at_least).close()
 
     def add_floors(
         self,

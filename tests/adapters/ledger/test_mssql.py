@@ -18,7 +18,7 @@ from dpone_provider.adapters.mssql.lending import MssqlLender
 from dpone_provider.adapters.mssql.session import borrowed
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.application.ports.ledger import Authority, Conflict, EnvironmentRow, LedgerTransaction, Lock
-from dpone_provider.domain.identity import Family
+from dpone_provider.domain.identity import AttemptId, Family, SlotId
 from dpone_provider.domain.outcomes import Busy, DponeError, Refused, StateChange, Unknown, refuse, unwind
 from tests.adapters.ledger.fake_control import AUTHORITY_ID, LIFE, FakeControl
 from tests.adapters.mssql.odbc import PASSWORD, needs_odbc, server_at
@@ -161,6 +161,27 @@ def test_many_rows_are_few_batches(control: FakeControl, ledger: SqlLedger) -> N
     good(ledger.run("begin", many, deadline()))
     assert len(control.environments) == len(rows)
     assert control.sent().count("write") == 4  # three columns of each row
+
+
+def test_what_a_key_is_sought_by_has_the_keys_own_type(control: FakeControl, ledger: SqlLedger) -> None:
+    """binary(32), as the driver declares it: a varbinary would be what the key is converted to."""
+    befall(control, "FROM dpone_control.attempt ", Rows(("attempt_id",), [], (str,)))
+    befall(control, "FROM dpone_control.slot ", Rows(("slot_id",), [], (str,)))
+    ids = [SlotId("0f" * 32), SlotId("1e" * 32)]
+    good(
+        ledger.run(
+            "read", lambda tx: (tx.attempt(AttemptId(ids[0]), Lock.UPDATE), tx.slots(ids, Lock.UPDATE)), deadline()
+        )
+    )
+    declared = [types for text, types in control.server.declared.items() if "FORCESEEK" in text]
+    assert declared == ["@P1 binary(32)", "@P1 binary(32),@P2 binary(32)"]
+
+
+def test_no_transaction_is_begun_inside_another(control: FakeControl, ledger: SqlLedger) -> None:
+    """What was left open on a connection is rolled back: a COMMIT inside it would commit nothing."""
+    good(ledger.run("read", lock, deadline()))
+    (opening,) = [text for text in control.server.sent() if "BEGIN TRANSACTION" in text]
+    assert opening.index("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;") < opening.index("BEGIN TRANSACTION;")
 
 
 def test_the_handle_is_the_drivers_own_connection_inside_the_transaction(ledger: SqlLedger) -> None:

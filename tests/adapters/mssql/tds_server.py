@@ -88,6 +88,8 @@ class TdsServer:
     programs: list[str] = field(default_factory=list)
     languages: list[str] = field(default_factory=list)
     batches: list[tuple[str, tuple[Cell, ...]]] = field(default_factory=list)
+    declared: dict[str, str] = field(default_factory=dict)
+    """By statement, the types that the driver gave its parameters."""
     links: dict[int, socket.socket] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
 
@@ -163,7 +165,7 @@ def _serve(server: TdsServer, link: Link) -> None:
             elif kind == LOGIN:
                 _log_in(server, link, data, session)
             elif kind in (BATCH, RPC):
-                text, values, prepares = _batch(data) if kind == BATCH else _call(data, prepared)
+                text, values, prepares = _batch(data) if kind == BATCH else _call(data, prepared, server.declared)
                 answers: Sequence[Answer] = []
                 if text is not None and "sp_datatype_info" in text:
                     answers = [TYPE_INFO]
@@ -298,7 +300,7 @@ def _batch(data: bytes) -> tuple[str, list[Cell], bool]:
     return data[headers:].decode("utf-16-le"), [], False
 
 
-def _call(data: bytes, prepared: list[str]) -> tuple[str | None, list[Cell], bool]:
+def _call(data: bytes, prepared: list[str], declared: dict[str, str]) -> tuple[str | None, list[Cell], bool]:
     """Read a remote procedure call: the statement and its values for the two that carry one, nothing of others."""
     (place,) = struct.unpack_from("<I", data)
     (length,) = struct.unpack_from("<H", data, place)
@@ -313,14 +315,17 @@ def _call(data: bytes, prepared: list[str]) -> tuple[str | None, list[Cell], boo
         values.append(value)
     match procedure:
         case 10:  # sp_executesql: statement, declarations, values
+            declared[str(values[0])] = str(values[1])
             return str(values[0]), values[2:], True
         case 11:  # sp_prepare: handle, declarations, statement; only then is it executed
             prepared[:] = [str(values[2])]
+            declared[prepared[0]] = str(values[1])
             return None, [], True
         case 12:  # sp_execute: handle, values
             return prepared[0], values[1:], True
         case 13:  # sp_prepexec: handle, declarations, statement, values
             prepared[:] = [str(values[2])]
+            declared[prepared[0]] = str(values[1])
             return prepared[0], values[3:], True
         case _:
             return None, [], True
