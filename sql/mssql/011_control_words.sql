@@ -79,7 +79,7 @@ GO
 
 -- What the server says of this database now: the machine, and the GUIDs that a restore, an attach or a copy changes.
 -- NULL means that it cannot be read, never that it changed. VIEW ANY DATABASE is needed, which PUBLIC has by default.
-CREATE OR ALTER FUNCTION dpone_control.observed_incarnation() RETURNS varchar(200) AS
+CREATE OR ALTER FUNCTION dpone_control.observed_incarnation() RETURNS varchar(200) WITH INLINE = OFF AS
 BEGIN
     RETURN (SELECT CONVERT(varchar(100), SERVERPROPERTY('ServerName')) + '/' + CONVERT(varchar(10), r.database_id)
                 + '/' + CONVERT(varchar(36), r.database_guid) + '/' + CONVERT(varchar(36), r.recovery_fork_guid)
@@ -89,7 +89,7 @@ GO
 
 -- Who speaks, for the log: what the ledger's transaction says of itself when it begins (SET CONTEXT_INFO 'dpone/<script>/<id>',
 -- which other sessions see too), else the name of the program.
-CREATE OR ALTER FUNCTION dpone_control.speaker() RETURNS nvarchar(450) AS
+CREATE OR ALTER FUNCTION dpone_control.speaker() RETURNS nvarchar(450) WITH INLINE = OFF AS
 BEGIN
     RETURN CASE WHEN SUBSTRING(CONTEXT_INFO(), 1, 6) = 0x64706F6E652F
         THEN REPLACE(CONVERT(varchar(128), CONTEXT_INFO()), CHAR(0), '')

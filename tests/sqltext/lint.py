@@ -269,6 +269,18 @@ def _outermost(found: Iterable[Token]) -> Iterator[Token]:
             yield token
 
 
+def functions_are_called(found: Sequence[Token]) -> Iterator[Fault]:
+    """A function is called, not put into the statement that calls it: 2019 aborts or errs there before its CU2, CU4…
+
+    Source: Microsoft's "Scalar UDF Inlining issues in SQL Server 2019" (4538581).
+    """
+    words = [one.word for one in found]
+    if words[:4] == ["CREATE", "OR", "ALTER", "FUNCTION"] and ("INLINE", "OFF") not in zip(
+        words, words[2:], strict=False
+    ):
+        yield Fault("functions_are_called", found[0].line, "FUNCTION without INLINE = OFF")
+
+
 def no_temporary_table(found: Sequence[Token]) -> Iterator[Fault]:
     """Temporary tables take tempdb's collation; table variables take the database's."""
     for token in found:
@@ -382,6 +394,7 @@ EVERYWHERE: tuple[Rule, ...] = (
     existence_is_asked_alone,
     variants_are_converted,
     distinct_nulls_have_types,
+    functions_are_called,
     no_temporary_table,
     holders_are_told_without_waiting,
     system_procedures,

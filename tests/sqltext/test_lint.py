@@ -55,6 +55,7 @@ BAD = [
         "holders_are_told_without_waiting",
         GOOD_HEAD + "SELECT OBJECT_NAME(l.resource_associated_entity_id) FROM sys.dm_tran_locks AS l;",
     ),
+    ("functions_are_called", GOOD_HEAD + "CREATE OR ALTER FUNCTION a.b() RETURNS int AS BEGIN RETURN 1; END;"),
     ("no_temporary_table", GOOD_HEAD + "SELECT 1 AS one INTO #kept;"),
     ("system_procedures", GOOD_HEAD + "EXEC sys.sp_configure N'clr enabled', 1;"),
     ("system_procedures", GOOD_HEAD + "EXEC xp_cmdshell N'dir';"),
