@@ -5,7 +5,7 @@
 -- Running it again installs the same definition anew.
 --
 -- It reads only. What "dpone control check" says comes from it: each module's text, each table's columns, each key, index
--- and constraint, and what was granted to our roles.
+-- and constraint with its condition, and what was granted to our roles, or to whomever on our schemas.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -52,18 +52,34 @@ BEGIN
             FROM sys.index_columns AS ic
             JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
             WHERE ic.key_ordinal > 0 GROUP BY ic.object_id, ic.index_id
+        ), referring AS (
+            SELECT fc.constraint_object_id AS foreign_key_id,
+                STRING_AGG(h.name, N'', '') WITHIN GROUP (ORDER BY fc.constraint_column_id) AS here,
+                STRING_AGG(t.name, N'', '') WITHIN GROUP (ORDER BY fc.constraint_column_id) AS there
+            FROM sys.foreign_key_columns AS fc
+            JOIN sys.columns AS h ON h.object_id = fc.parent_object_id AND h.column_id = fc.parent_column_id
+            JOIN sys.columns AS t ON t.object_id = fc.referenced_object_id AND t.column_id = fc.referenced_column_id
+            GROUP BY fc.constraint_object_id
         ), granted AS (
-            SELECT g.permission_name COLLATE DATABASE_DEFAULT AS permission_name, p.name AS principal, g.class, g.major_id,
+            SELECT CASE WHEN g.state = N''D'' THEN N''DENY '' ELSE N'''' END
+                    + g.permission_name COLLATE DATABASE_DEFAULT AS permission_name,
+                p.name + CASE WHEN g.state = N''W'' THEN N'' with grant option'' ELSE N'''' END AS principal,
+                g.class, g.major_id,
                 STRING_AGG(c.name, N'', '') WITHIN GROUP (ORDER BY c.name) AS columns
             FROM sys.database_permissions AS g
             JOIN sys.database_principals AS p ON p.principal_id = g.grantee_principal_id
             LEFT JOIN sys.columns AS c
                 ON g.class = 1 AND g.minor_id > 0 AND c.object_id = g.major_id AND c.column_id = g.minor_id
-            WHERE g.state IN (N''G'', N''W'') AND p.type = N''R'' AND p.name LIKE N''dpone[_]%''
-            AND g.permission_name <> N''CONNECT''
-            GROUP BY g.permission_name, p.name, g.class, g.major_id
+            LEFT JOIN sys.objects AS o ON g.class = 1 AND o.object_id = g.major_id
+            WHERE g.state IN (N''G'', N''W'', N''D'') AND g.permission_name <> N''CONNECT''
+            AND ((p.type = N''R'' AND p.name LIKE N''dpone[_]%'')
+                OR (p.name <> N''dpone_signer'' AND EXISTS (SELECT 1 FROM ours
+                    WHERE ours.schema_id = CASE g.class WHEN 1 THEN o.schema_id WHEN 3 THEN g.major_id END)))
+            GROUP BY g.permission_name, g.state, p.name, g.class, g.major_id
         )
-        SELECT N''module'' AS kind, ours.name + N''.'' + o.name AS name, m.definition AS definition,
+        SELECT N''module'' AS kind, ours.name + N''.'' + o.name AS name,
+            CASE WHEN m.uses_quoted_identifier = 1 AND m.uses_ansi_nulls = 1 THEN N'''' ELSE N''SET QUOTED_IDENTIFIER, ANSI_NULLS OFF '' END
+                + m.definition AS definition,
             CASE WHEN t.is_disabled = 1 THEN 0 ELSE 1 END AS enabled
         FROM sys.objects AS o JOIN ours ON ours.schema_id = o.schema_id
         LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
@@ -87,22 +103,26 @@ BEGIN
         UNION ALL
         SELECT N''index'', ours.name + N''.'' + o.name + N''.'' + i.name,
             CASE WHEN i.is_unique = 1 THEN N''unique index'' ELSE N''index'' END + keyed.said
-                + CASE WHEN i.has_filter = 1 THEN N'' filtered'' ELSE N'''' END,
+                + CASE WHEN i.has_filter = 1 THEN N'' filtered '' + i.filter_definition COLLATE DATABASE_DEFAULT ELSE N'''' END,
             CASE WHEN i.is_disabled = 1 THEN 0 ELSE 1 END
         FROM sys.indexes AS i JOIN sys.tables AS o ON o.object_id = i.object_id
         JOIN ours ON ours.schema_id = o.schema_id
         JOIN keyed ON keyed.object_id = i.object_id AND keyed.index_id = i.index_id
         WHERE i.is_primary_key = 0 AND i.is_unique_constraint = 0
         UNION ALL
-        SELECT N''check'', ours.name + N''.'' + o.name + N''.'' + c.name, N'''',
+        SELECT N''check'', ours.name + N''.'' + o.name + N''.'' + c.name, c.definition COLLATE DATABASE_DEFAULT,
             CASE WHEN c.is_disabled = 1 OR c.is_not_trusted = 1 THEN 0 ELSE 1 END
         FROM sys.check_constraints AS c JOIN sys.tables AS o ON o.object_id = c.parent_object_id
         JOIN ours ON ours.schema_id = o.schema_id
         UNION ALL
-        SELECT N''foreign key'', ours.name + N''.'' + o.name + N''.'' + f.name, N'''',
+        SELECT N''foreign key'', ours.name + N''.'' + o.name + N''.'' + f.name, N''foreign key ('' + referring.here
+                + N'') references '' + OBJECT_SCHEMA_NAME(f.referenced_object_id) + N''.'' + OBJECT_NAME(f.referenced_object_id)
+                + N'' ('' + referring.there + N'')''
+                + CASE WHEN f.delete_referential_action = 0 THEN N'''' ELSE N'' on delete does more'' END
+                + CASE WHEN f.update_referential_action = 0 THEN N'''' ELSE N'' on update does more'' END,
             CASE WHEN f.is_disabled = 1 OR f.is_not_trusted = 1 THEN 0 ELSE 1 END
         FROM sys.foreign_keys AS f JOIN sys.tables AS o ON o.object_id = f.parent_object_id
-        JOIN ours ON ours.schema_id = o.schema_id
+        JOIN ours ON ours.schema_id = o.schema_id JOIN referring ON referring.foreign_key_id = f.object_id
         UNION ALL
         SELECT N''grant'', g.permission_name + COALESCE(N'' ('' + g.columns + N'')'', N'''') + N'' on '' + CASE g.class
                 WHEN 0 THEN N''database''

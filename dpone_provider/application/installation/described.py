@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
+from dpone_provider.application.installation.conditions import words_of
+from dpone_provider.application.installation.tsql import tokens
 from dpone_provider.application.ports.installation import InstalledObject, ObjectKind
+
+FILTERED: Final = " filtered "
+"""What stands between an index's columns and its condition."""
 
 
 def objects(rows: Iterable[Sequence[object]]) -> tuple[InstalledObject, ...]:
@@ -20,8 +26,20 @@ def objects(rows: Iterable[Sequence[object]]) -> tuple[InstalledObject, ...]:
         InstalledObject(
             kind=ObjectKind(str(kind)),
             name=str(name),
-            definition=None if definition is None else str(definition),
+            definition=None if definition is None else _compared(ObjectKind(str(kind)), str(definition)),
             enabled=bool(enabled),
         )
         for kind, name, definition, enabled in rows
     )
+
+
+def _compared(kind: ObjectKind, definition: str) -> str:
+    """Return a definition in the form in which the shipped one is: conditions by their words."""
+    match kind:
+        case ObjectKind.CHECK:
+            return words_of(tokens(definition))
+        case ObjectKind.INDEX:
+            columns, filtered, condition = definition.partition(FILTERED)
+            return f"{columns}{filtered}{words_of(tokens(condition))}"
+        case _:
+            return definition

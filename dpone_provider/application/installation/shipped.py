@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dpone_provider.application.installation.described import FILTERED
 from dpone_provider.application.installation.tables import Constraint, Table, indexes, tables
 from dpone_provider.application.installation.tsql import Batch, Token, batches
 from dpone_provider.application.ports.installation import InstalledObject, ObjectKind, Place
@@ -108,7 +109,8 @@ def _objects(found: Iterable[Batch]) -> Iterator[InstalledObject]:
             yield from _table(table)
         for index in indexes(words):
             kind = "unique index" if index.unique else "index"
-            definition = f"{kind} ({', '.join(index.columns)}){' filtered' if index.filtered else ''}"
+            where = f"{FILTERED}{index.says}" if index.filtered else ""
+            definition = f"{kind} ({', '.join(index.columns)}){where}"
             name = f"{index.schema}.{index.table}.{index.name}"
             yield InstalledObject(kind=ObjectKind.INDEX, name=name, definition=definition)
 
@@ -128,9 +130,9 @@ def _part(one: Constraint) -> tuple[ObjectKind, str] | None:
         case "primary key" | "unique":
             return ObjectKind.KEY, f"{one.kind} ({', '.join(one.columns)})"
         case "check":
-            return ObjectKind.CHECK, ""
+            return ObjectKind.CHECK, one.says
         case "foreign key":
-            return ObjectKind.FOREIGN_KEY, ""
+            return ObjectKind.FOREIGN_KEY, f"foreign key ({', '.join(one.columns)}) references {one.says}"
         case "index":
             return ObjectKind.INDEX, f"index ({', '.join(one.columns)})"
         case _:

@@ -6,9 +6,10 @@ It reads the hand-written forms of this project's scripts, of either dialect, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
+from dpone_provider.application.installation.conditions import words_of
 from dpone_provider.application.installation.tsql import Kind, Token
 
 _ENDS_TYPE = frozenset({"NOT", "NULL", "CONSTRAINT", "DEFAULT", "REFERENCES", "GENERATED", "IDENTITY", "PRIMARY"})
@@ -27,13 +28,16 @@ class Column:
 class Constraint:
     """A named constraint. ``kind``: primary key, unique, check, foreign key or default; or an index within the table.
 
-    ``columns`` are those of a key, in order; ``refers_to`` is the table of a foreign key, without its schema.
+    ``columns`` are those of a key, in order; ``refers_to`` is the table of a foreign key, without its schema, ``says``
+    that table with its schema and the columns in it; of a check, the words of its condition (`conditions`):
+    what one dialect writes otherwise than another, so that it does not tell two constraints apart.
     """
 
     name: str
     kind: str
     columns: tuple[str, ...] = ()
     refers_to: str = ""
+    says: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index beside the keys; ``filtered`` tells whether it has a WHERE. ``schema`` is empty where none is said."""
+    """An index beside the keys; ``filtered`` tells whether it has a WHERE, and ``says`` the words of its condition.
+
+    ``schema`` is empty where none is said.
+    """
 
     name: str
     schema: str
@@ -60,6 +67,7 @@ class Index:
     unique: bool
     columns: tuple[str, ...]
     filtered: bool
+    says: str = field(default="", compare=False)
 
 
 class UnknownForm(ValueError):
@@ -100,7 +108,8 @@ def _index(found: Sequence[Token], at: int) -> Index:
     schema, table, end = _name(found, named + 2)
     inner, close = _group(found, end)
     filtered = close < len(found) and found[close].word == "WHERE"
-    return Index(found[named].name, schema, table, unique, _names(inner), filtered)
+    condition = [*_until(_statement(found, close + 1), "WITH")] if filtered else []
+    return Index(found[named].name, schema, table, unique, _names(inner), filtered, words_of(condition))
 
 
 def _statements(found: Sequence[Token], first: str, second: str) -> Iterator[int]:
@@ -155,16 +164,23 @@ def _constraint(part: Sequence[Token], column: str) -> list[Constraint]:
         case ["UNIQUE", *_]:
             return [Constraint(name=name, kind="unique", columns=_key(part, 3, column))]
         case ["CHECK", *_]:
-            return [Constraint(name=name, kind="check")]
+            return [Constraint(name=name, kind="check", says=words_of(_group(part, 3)[0]))]
         case ["DEFAULT", *_]:
             return [Constraint(name=name, kind="default", columns=(column,))]
         case ["REFERENCES", *_]:
-            return [Constraint(name=name, kind="foreign key", columns=(column,), refers_to=_name(part, 3)[1])]
+            return [_foreign_key(name, (column,), part, 3)]
         case ["FOREIGN", "KEY", *_]:
             inner, end = _group(part, 4)
-            return [Constraint(name=name, kind="foreign key", columns=_names(inner), refers_to=_name(part, end + 1)[1])]
+            return [_foreign_key(name, _names(inner), part, end + 1)]
         case _:
             raise UnknownForm(f"line {part[0].line}: constraint {name} {' '.join(words)}")
+
+
+def _foreign_key(name: str, columns: tuple[str, ...], part: Sequence[Token], at: int) -> Constraint:
+    schema, table, end = _name(part, at)
+    there = _names(_group(part, end)[0]) if end < len(part) and part[end].text == "(" else ()
+    says = f"{schema}.{table} ({', '.join(there)})"
+    return Constraint(name=name, kind="foreign key", columns=columns, refers_to=table, says=says)
 
 
 def _key(part: Sequence[Token], at: int, column: str) -> tuple[str, ...]:
@@ -217,6 +233,13 @@ def _parts(inner: Sequence[Token]) -> Iterator[list[Token]]:
             part.append(token)
     if part:
         yield part
+
+
+def _until(found: Sequence[Token], word: str) -> Iterator[Token]:
+    for token in found:
+        if token.word == word:
+            return
+        yield token
 
 
 def _before(found: Sequence[Token], end: str) -> Iterator[Token]:

@@ -43,9 +43,12 @@ class InstalledObject:
     - table: ``name type null`` or ``name type not null`` per column, in order, with ``, `` between; types in lower case
       without blanks, as ``nvarchar(450)``, ``sysname``, ``datetimeoffset``
     - key: ``primary key (a, b)`` or ``unique (a, b)``
-    - index: ``index (a, b)`` or ``unique index (a, b)``, with `` filtered`` behind it if it has a WHERE
-    - check, foreign key: empty; the server writes them anew in its own form
-    - grant: empty; its name is ``PERMISSION [(columns)] on securable to principal``, columns in their names' order
+    - index: ``index (a, b)`` or ``unique index (a, b)``, with `` filtered `` and the words of its condition behind
+      it if it has a WHERE
+    - check: the words of its condition; the server writes conditions anew in its own form (`installation.conditions`)
+    - foreign key: ``foreign key (a, b) references schema.table (c, d)``, and what it does beyond refusing
+    - grant: empty; its name is ``PERMISSION [(columns)] on securable to principal``, columns in their names'
+      order, with ``DENY `` before one that denies and `` with grant option`` behind one that may be passed on
 
     ``enabled`` is False for a disabled trigger or index, and for a constraint that is disabled or not trusted.
     """
@@ -63,8 +66,8 @@ class InstallationReader(Protocol):
         """Return what ``dpone_gate.describe`` says of a place (``sql/mssql/026_describe.sql``).
 
         That is everything of our schemas in a database (``dpone_control``, ``dpone_gate``, ``dpone_receipt``), its DDL
-        triggers that are ours and the grants to our roles; or the LOGON triggers of the instance that are ours.
-        Unknown when the login may not see definitions: what is invisible is not absent.
+        triggers that are ours, and the grants to our roles and on our schemas; or the LOGON triggers of the instance
+        that are ours. Unknown when the login may not see definitions: what is invisible is not absent.
         """
 
 

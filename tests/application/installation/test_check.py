@@ -19,6 +19,9 @@ CONTROL = Place(database="dpone")
 TARGET = Place(database="warehouse")
 SHIPPED = expected(NAMES, TARGETS)
 GRANT = ObjectKind.GRANT
+AS_SQL_SERVER_KEEPS_STATES = (
+    "([state]='COMMIT_UNKNOWN' OR [state]='FAILED' OR [state]='SUCCEEDED' OR [state]='RUNNING')"
+)
 Change = Callable[[InstalledObject], InstalledObject | None]
 
 
@@ -98,7 +101,22 @@ def test_everything_is_compared() -> None:
         ("dpone_control.attempt_slot.one_live_writer_per_slot", lambda one: None, Difference.MISSING),
         (
             "dpone_control.occurrence.one_holder_per_environment",
-            lambda one: replace(one, definition=one.definition.replace(" filtered", "")),
+            lambda one: replace(one, definition=one.definition.partition(" filtered")[0]),
+            Difference.ALTERED,
+        ),
+        (
+            "dpone_control.occurrence.one_holder_per_environment",
+            lambda one: replace(one, definition=one.definition.replace("'RETIRING'", "")),
+            Difference.ALTERED,
+        ),
+        (
+            "dpone_control.attempt.attempt_state",
+            lambda one: replace(one, definition=f"'DONE' {one.definition}"),
+            Difference.ALTERED,
+        ),
+        (
+            "dpone_control.slot.slot_owner_fkey",
+            lambda one: replace(one, definition=f"{one.definition} on delete does more"),
             Difference.ALTERED,
         ),
         ("dpone_receipt.add_receipt", lambda one: replace(one, definition="/* broken"), Difference.ALTERED),
@@ -120,6 +138,9 @@ def test_a_change_by_hand_is_named(name: str, change: Change, difference: Differ
         (InstalledObject(kind=ObjectKind.MODULE, name="dpone_gate.mine", definition="CREATE PROCEDURE x AS"), True),
         (InstalledObject(kind=ObjectKind.TABLE, name="dpone_control.mine", definition="a int null"), True),
         (InstalledObject(kind=GRANT, name="CONTROL on schema dpone_control to dpone_ledger"), True),
+        (InstalledObject(kind=GRANT, name="INSERT on object dpone_control.slot to somebody"), True),
+        (InstalledObject(kind=GRANT, name="SELECT on schema dpone_control to dpone_ledger with grant option"), True),
+        (InstalledObject(kind=GRANT, name="DENY EXECUTE on object dpone_control.settle to dpone_ledger"), True),
         (InstalledObject(kind=GRANT, name="ALTER ANY USER on database to dpone_ledger"), False),
         (InstalledObject(kind=GRANT, name="ALTER on role dpone_writer_mart to dpone_ledger"), False),
     ],
@@ -153,8 +174,35 @@ class _Renamed:
 
 def test_rows_of_the_server_become_objects() -> None:
     """As `dpone_gate.describe` gives them."""
-    rows = [("module", "dpone_gate.x", None, 1), ("foreign key", "dpone_control.slot.f", "", 0)]
+    rows = [("module", "dpone_gate.x", None, 1), ("foreign key", "dpone_control.slot.f", "as it is", 0)]
     assert objects(rows) == (
         InstalledObject(kind=ObjectKind.MODULE, name="dpone_gate.x", definition=None),
-        InstalledObject(kind=ObjectKind.FOREIGN_KEY, name="dpone_control.slot.f", definition="", enabled=False),
+        InstalledObject(kind=ObjectKind.FOREIGN_KEY, name="dpone_control.slot.f", definition="as it is", enabled=False),
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "kept"),
+    [
+        ("check", "dpone_control.attempt.attempt_state", AS_SQL_SERVER_KEEPS_STATES),
+        ("check", "dpone_control.slot.owner_has_epoch", "([epoch]>(0) OR [epoch]=(0) AND [owner_id] IS NULL)"),
+        (
+            "check",
+            "dpone_control.attempt_proof.evidence_digest_of_evidence",
+            "([evidence_digest]='sha256:'+lower(CONVERT([char](64),hashbytes('SHA2_256',[evidence]),(2))))",
+        ),
+        ("index", "dpone_control.slot.slot_owner", "index (owner_id) filtered ([owner_id] IS NOT NULL)"),
+        (
+            "foreign key",
+            "dpone_control.slot.slot_owner_fkey",
+            "foreign key (owner_id) references dpone_control.occurrence (occurrence_id)",
+        ),
+    ],
+)
+def test_a_condition_is_what_was_shipped_however_the_server_keeps_it(kind: str, name: str, kept: str) -> None:
+    """As its documentation and its catalogs show them: IN as OR, brackets, parentheses around constants."""
+    (there,) = objects([(kind, name, kept, 1)])
+    (shipped,) = [one for one in SHIPPED[CONTROL] if one.name == name]
+    assert there == shipped
+    (altered,) = objects([(kind, name, kept.replace("owner_id", "epoch").replace("'RUNNING'", "'DONE'") + " <", 1)])
+    assert altered != shipped

@@ -50,7 +50,7 @@ def test_tables_keys_and_indexes() -> None:
     assert keys["dpone_control.slot_claim.one_claim_per_slot"].definition == "primary key (slot_id)"
     assert keys["dpone_control.login_gate.sid_once_per_service"].definition == "unique (service_id, sid)"
     index = named(found, ObjectKind.INDEX)["dpone_control.slot.slot_owner"]
-    assert index.definition == "index (owner_id) filtered"
+    assert index.definition == "index (owner_id) filtered null owner_id"
     assert "dpone_control.slot.slot_owner_fkey" in named(found, ObjectKind.FOREIGN_KEY)
 
 
