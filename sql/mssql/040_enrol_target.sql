@@ -4,11 +4,12 @@
 -- Filled in before it is sent: ${control_database} and ${controller_login} as in 007 and 018; ${target_database}, the
 -- database to be enrolled; ${reader_login}, a login that exists and shall read what is written.
 -- Running it again installs the same definitions and grants anew. It refuses whatever is not as said below, and then
--- nothing was changed. A database that was enrolled and then restored, copied or made anew is refused: take the enrolment
--- out (090), look at what was lost, and enrol it again.
+-- nothing was changed. A database that was enrolled and then restored or copied is refused: look at what was lost, then
+-- adopt it (070) and run this again.
 --
 -- The target is a database of its own: fresh, or holding nothing but what an earlier run made. What is there already, of
--- whatever kind, is named and refused: a table, a module, a user, a role, a grant to somebody else.
+-- whatever kind, is named and refused: a table, a module, a schema, a user, a role. Who could write it for another reason,
+-- a grant to PUBLIC say, is listed at the end, and admission refuses the database until it is gone.
 -- What it does:
 --   * Schema dpone_receipt, owned by a user without login that owns nothing else. With ALTER on a schema one can make a
 --     view that its owner's rights carry (ownership chaining); so nobody who may write owns what receipts lie in.
@@ -49,6 +50,12 @@ DECLARE @wrong nvarchar(2000) = (
         WHEN d.delayed_durability <> 0
             THEN N'delayed durability is allowed; allowed: DISABLED, else a receipt can be lost'
         WHEN d.is_auto_close_on = 1 THEN N'AUTO_CLOSE is on; allowed: off'
+        -- The column is there from 2022 on: where it is not, the name means the zero beside it.
+        WHEN EXISTS (SELECT 1 FROM (VALUES (CONVERT(bit, 0))) AS absent (is_ledger_on)
+                     CROSS APPLY (SELECT is_ledger_on AS ledgered FROM sys.databases AS l
+                                  WHERE l.database_id = d.database_id) AS kept
+                     WHERE kept.ledgered = 1)
+            THEN N'it is a ledger database, in which every table keeps its history'
         WHEN d.is_cdc_enabled = 1 OR d.is_published = 1 OR d.is_subscribed = 1 OR d.is_merge_published = 1
             THEN N'change data capture or replication is on'
         WHEN EXISTS (SELECT 1 FROM sys.change_tracking_databases AS c WHERE c.database_id = d.database_id)
@@ -76,7 +83,7 @@ IF @wrong IS NULL
         FROM (SELECT TOP (5) thing FROM (
             SELECT LOWER(o.type_desc) COLLATE DATABASE_DEFAULT + N' ' + SCHEMA_NAME(o.schema_id) + N'.' + o.name AS thing
             FROM sys.objects AS o
-            WHERE o.is_ms_shipped = 0 AND o.parent_object_id = 0 AND SCHEMA_NAME(o.schema_id) <> N'dpone_receipt'
+            WHERE o.is_ms_shipped = 0 AND o.parent_object_id = 0 AND SCHEMA_NAME(o.schema_id) NOT IN (N'dpone_receipt', N'sys')
             AND NOT EXISTS (SELECT 1 FROM sys.schemas AS s WHERE s.schema_id = o.schema_id
                             AND USER_NAME(s.principal_id) = N'dpone_owner_' + s.name AND o.type IN ('U', 'V'))
             UNION ALL
@@ -96,7 +103,7 @@ IF @wrong IS NULL
             AND p.name NOT IN (N'${controller_login}', N'${reader_login}')
         ) AS everything ORDER BY thing) AS f);
 IF @wrong IS NULL AND OBJECT_ID(N'dpone_receipt.enrolment') IS NOT NULL
-    EXEC sys.sp_executesql N'SELECT @wrong = N''enrolled with another authority, or restored, copied or made anew since''
+    EXEC sys.sp_executesql N'SELECT @wrong = N''enrolled with another authority, or restored or copied since; adopt it (070)''
         FROM dpone_receipt.enrolment AS e CROSS JOIN [${control_database}].dpone_control.authority AS a
         CROSS JOIN sys.database_recovery_status AS r
         WHERE r.database_id = DB_ID() AND (e.authority_id <> a.authority_id OR e.database_id <> r.database_id
@@ -292,8 +299,8 @@ SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (g.permission_name COLLATE DATABASE_DEFAULT + N' on the server') COLLATE DATABASE_DEFAULT, 'writer'
 FROM sys.server_permissions AS g JOIN sys.server_principals AS p ON p.principal_id = g.grantee_principal_id
 WHERE g.state IN ('G', 'W') AND p.is_fixed_role = 0
-AND (g.permission_name IN (N'IMPERSONATE ANY LOGIN', N'ALTER ANY DATABASE')
-    OR (g.class = 101 AND g.permission_name IN (N'CONTROL', N'ALTER', N'IMPERSONATE')))
+AND (g.permission_name IN (N'IMPERSONATE ANY LOGIN', N'ALTER ANY DATABASE', N'ALTER ANY SERVER ROLE')
+    OR (g.class = 101 AND g.permission_name IN (N'CONTROL', N'ALTER', N'IMPERSONATE', N'TAKE OWNERSHIP')))
 UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (N'member of ' + r.name) COLLATE DATABASE_DEFAULT, 'writer'
@@ -336,7 +343,32 @@ SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (N'owns ' + k.schema_name + N'.' + o.name + N' apart from its schema') COLLATE DATABASE_DEFAULT, 'writer'
 FROM sys.objects AS o JOIN kept AS k ON k.schema_id = o.schema_id
 JOIN sys.database_principals AS p ON p.principal_id = o.principal_id
-WHERE o.principal_id NOT IN (SELECT ours.principal_id FROM ours);
+WHERE o.principal_id NOT IN (SELECT ours.principal_id FROM ours)
+UNION ALL
+-- Who owns a role fills it.
+SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
+    (N'owns role ' + r.name) COLLATE DATABASE_DEFAULT, 'writer'
+FROM sys.database_principals AS r JOIN sys.database_principals AS p ON p.principal_id = r.owning_principal_id
+WHERE r.type = 'R' AND r.principal_id IN (SELECT ours.principal_id FROM ours) AND p.principal_id <> 1
+UNION ALL
+-- What belongs to an owner of ours elsewhere writes here for whoever may use it: a chain of ownership asks nobody.
+SELECT (s.name + N'.' + o.name) COLLATE DATABASE_DEFAULT, o.type_desc COLLATE DATABASE_DEFAULT,
+    (N'belongs to ' + p.name + N', and stands in no schema of ours') COLLATE DATABASE_DEFAULT, 'writer'
+FROM sys.objects AS o JOIN sys.schemas AS s ON s.schema_id = o.schema_id
+JOIN sys.database_principals AS p ON p.principal_id = COALESCE(o.principal_id, s.principal_id)
+WHERE o.parent_object_id = 0 AND o.schema_id NOT IN (SELECT kept.schema_id FROM kept)
+AND p.principal_id IN (SELECT ours.principal_id FROM ours)
+UNION ALL
+-- Code that runs as somebody else, who may be anybody, the owner of this database included.
+SELECT (SCHEMA_NAME(o.schema_id) + N'.' + o.name) COLLATE DATABASE_DEFAULT, o.type_desc COLLATE DATABASE_DEFAULT,
+    (N'runs as ' + COALESCE(USER_NAME(m.execute_as_principal_id), N'its owner')) COLLATE DATABASE_DEFAULT, 'writer'
+FROM (
+    SELECT object_id, execute_as_principal_id FROM sys.sql_modules
+    UNION ALL
+    SELECT object_id, execute_as_principal_id FROM sys.assembly_modules
+) AS m
+JOIN sys.objects AS o ON o.object_id = m.object_id
+WHERE m.execute_as_principal_id IS NOT NULL AND o.is_ms_shipped = 0;
 GO
 
 -- An issued login makes tables, views and indexes. Code would run under whoever touches the table next, and a grant

@@ -40,7 +40,7 @@ SET @wrong = CASE
         THEN N'a schema of this name is there and is not as this script made it'
     WHEN SCHEMA_ID(@schema) IS NULL
             AND EXISTS (SELECT 1 FROM dpone_receipt.managed_schema AS m WHERE m.schema_name = @schema)
-        THEN N'the schema was enrolled and is gone; take the enrolment out (090) and enrol the database again'
+        THEN N'the schema was enrolled and is gone; take the enrolment out (090) and enrol a fresh database'
 END;
 IF @wrong IS NOT NULL
     BEGIN ;THROW 51000, @wrong, 1; END;

@@ -6,7 +6,8 @@
 -- since the database is not enrolled any more.
 --
 -- RECEIPTS ARE DELETED: the ledger keeps what they proved. The schemas that were managed stay with their tables, owned by
--- dbo from then on. The users of the controller and of the readers stay; dropping them is yours.
+-- dbo from then on: they are nobody's of ours any more, and 040 refuses a database that holds them. The users of the
+-- controller and of the readers stay; dropping them is yours.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -35,10 +36,18 @@ DROP TRIGGER IF EXISTS dpone_definition ON DATABASE;
 SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'DROP USER ' + QUOTENAME(u.name) + N';'), N' ')
             FROM sys.database_principals AS u WHERE SUBSTRING(u.sid, 1, 6) = 0x64706F6E6501);
 IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
+-- A role with members is not dropped; its members stay as users, and as roles.
+SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'ALTER ROLE ' + QUOTENAME(r.name) + N' DROP MEMBER '
+                + QUOTENAME(p.name) + N';'), N' ')
+            FROM sys.database_role_members AS m
+            JOIN sys.database_principals AS r ON r.principal_id = m.role_principal_id
+            JOIN sys.database_principals AS p ON p.principal_id = m.member_principal_id
+            WHERE r.name IN (N'dpone_ledger', N'dpone_reader')
+            OR r.name IN (SELECT w.writer_role FROM dpone_receipt.managed_schema AS w));
+IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 -- Per schema: its tables go to dbo, its writer role and its owner go.
 SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'ALTER AUTHORIZATION ON SCHEMA::' + QUOTENAME(m.schema_name)
-                + N' TO dbo; ALTER ROLE dpone_reader DROP MEMBER ' + QUOTENAME(m.writer_role)
-                + N'; DROP ROLE ' + QUOTENAME(m.writer_role)
+                + N' TO dbo; DROP ROLE ' + QUOTENAME(m.writer_role)
                 + N'; DROP USER ' + QUOTENAME(USER_NAME(m.owner_id)) + N';'), N' ')
             FROM dpone_receipt.managed_schema AS m);
 IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
@@ -52,14 +61,6 @@ EXEC sys.sp_executesql N'DROP SCHEMA dpone_receipt';
 DROP USER dpone_receipt_owner;
 IF DATABASE_PRINCIPAL_ID(N'dpone_signer') IS NOT NULL DROP USER dpone_signer;
 IF CERT_ID(N'dpone_signer') IS NOT NULL DROP CERTIFICATE dpone_signer;
--- A role with members is not dropped; its members stay as users.
-SET @sql = (SELECT STRING_AGG(CONVERT(nvarchar(max), N'ALTER ROLE ' + QUOTENAME(r.name) + N' DROP MEMBER '
-                + QUOTENAME(p.name) + N';'), N' ')
-            FROM sys.database_role_members AS m
-            JOIN sys.database_principals AS r ON r.principal_id = m.role_principal_id
-            JOIN sys.database_principals AS p ON p.principal_id = m.member_principal_id
-            WHERE r.name IN (N'dpone_ledger', N'dpone_reader'));
-IF @sql IS NOT NULL EXEC sys.sp_executesql @sql;
 DROP ROLE IF EXISTS dpone_ledger;
 DROP ROLE IF EXISTS dpone_reader;
 DELETE FROM [${control_database}].dpone_gate.target WHERE database_name = N'${target_database}';

@@ -49,12 +49,13 @@ CREATE UNIQUE INDEX {name} ON {table} ({columns});
 ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({columns}) REFERENCES {other} ({other_columns});
 
 -- name: comment_on_table
--- The extended property that tools show; set anew, as there is no statement for both adding and changing.
+-- The extended property that tools show; set anew, as there is no statement for both adding and changing. Its length is
+-- asked for, as blanks alone equal nothing.
 IF EXISTS (SELECT 1 FROM sys.extended_properties WHERE class = 1 AND major_id = OBJECT_ID({label}) AND minor_id = 0
     AND name = N'MS_Description')
     EXEC sys.sp_dropextendedproperty @name = N'MS_Description', @level0type = N'SCHEMA', @level0name = {schema_text},
         @level1type = N'TABLE', @level1name = {table_text};
-IF {comment} <> N''
+IF DATALENGTH({comment}) > 0
     EXEC sys.sp_addextendedproperty @name = N'MS_Description', @value = {comment}, @level0type = N'SCHEMA',
         @level0name = {schema_text}, @level1type = N'TABLE', @level1name = {table_text};
 
@@ -64,6 +65,6 @@ IF EXISTS (SELECT 1 FROM sys.extended_properties AS e JOIN sys.columns AS c ON c
     WHERE e.class = 1 AND e.major_id = OBJECT_ID({label}) AND c.name = {column_text} AND e.name = N'MS_Description')
     EXEC sys.sp_dropextendedproperty @name = N'MS_Description', @level0type = N'SCHEMA', @level0name = {schema_text},
         @level1type = N'TABLE', @level1name = {table_text}, @level2type = N'COLUMN', @level2name = {column_text};
-IF {comment} <> N''
+IF DATALENGTH({comment}) > 0
     EXEC sys.sp_addextendedproperty @name = N'MS_Description', @value = {comment}, @level0type = N'SCHEMA',
         @level0name = {schema_text}, @level1type = N'TABLE', @level1name = {table_text}, @level2type = N'COLUMN', @level2name = {column_text};

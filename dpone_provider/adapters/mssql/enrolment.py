@@ -236,6 +236,6 @@ def _enrolled_elsewhere(found: Identity, enrolled: Marker) -> Refused:
         f"database {found.database}",
         found=", ".join(f"{name} {found.facts[name]}" for name in changed),
         allowed=", ".join(f"{name} {enrolled.facts.get(name)}, as it was enrolled" for name in changed),
-        next_command="it was restored, copied or attached anew: adopt it with sql/mssql/070_adopt_copy.sql, or remove"
-        " the enrolment with 090_remove_target.sql and enrol it anew",
+        next_command="it was restored, copied or attached anew: adopt it with sql/mssql/070_adopt_copy.sql, or enrol"
+        " another, fresh database in its place",
     )

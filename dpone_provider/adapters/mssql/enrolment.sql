@@ -34,7 +34,8 @@ SELECT LOWER(CONVERT(nvarchar(36), service_id)) FROM {control}.dpone_gate.servic
 
 -- name: features
 -- What the database, the control database or the instance must not be, each as (reason, what it is about, what was found).
--- Text of the server's own views has collations of its own: under each other they are a conflict (451).
+-- Text of the server's own views has collations of its own: under each other they are a conflict (451). So have the names
+-- of a database that is contained, which is told here: its catalog's collation is not its own.
 -- What concerns one database concerns both: the fence and the ledger are in the one, the receipts in the other.
 SELECT found.reason, found.subject, found.found
 FROM sys.databases AS d
@@ -73,6 +74,9 @@ CROSS APPLY (
     UNION ALL
     SELECT N'control_row_versions', N'control database ' + said.name, N'READ_COMMITTED_SNAPSHOT ON'
     WHERE d.is_read_committed_snapshot_on = 1 AND d.database_id <> DB_ID()
+    UNION ALL
+    SELECT N'control_optimized_locking', N'control database ' + said.name, N'OPTIMIZED_LOCKING ON'
+    WHERE CONVERT(int, DATABASEPROPERTYEX(said.name, N'IsOptimizedLockingOn')) = 1 AND d.database_id <> DB_ID()
 ) AS found (reason, subject, found)
 WHERE d.database_id IN (DB_ID(), DB_ID(@control))
 UNION ALL
@@ -88,20 +92,26 @@ SELECT N'linked_server_for_everybody', N'linked server ' + s.name COLLATE DATABA
 FROM sys.servers AS s JOIN sys.linked_logins AS l ON l.server_id = s.server_id
 WHERE s.is_linked = 1 AND l.local_principal_id = 0 AND (l.uses_self_credential = 1 OR l.remote_name IS NOT NULL)
 UNION ALL
-SELECT N'service_queue', N'queue ' + SCHEMA_NAME(q.schema_id) + N'.' + q.name, N'a queue with an activation procedure'
+SELECT N'service_queue', N'queue ' + SCHEMA_NAME(q.schema_id) + N'.' + q.name COLLATE DATABASE_DEFAULT, N'a queue with an activation procedure'
 FROM sys.service_queues AS q WHERE q.is_ms_shipped = 0 AND q.is_activation_enabled = 1
 UNION ALL
-SELECT N'impersonation_granted', N'principal ' + p.name, N'IMPERSONATE granted to ' + g.name
+SELECT N'impersonation_granted', N'principal ' + p.name COLLATE DATABASE_DEFAULT,
+    N'IMPERSONATE granted to ' + g.name COLLATE DATABASE_DEFAULT
 FROM sys.database_permissions AS dp
 JOIN sys.database_principals AS p ON p.principal_id = dp.major_id
 JOIN sys.database_principals AS g ON g.principal_id = dp.grantee_principal_id
 WHERE dp.class = 4 AND dp.type = N'IM' AND dp.state IN (N'G', N'W')
 UNION ALL
-SELECT N'definition_trigger', N'trigger ' + t.name, N'a DDL trigger of the database that is not ours'
-FROM sys.triggers AS t WHERE t.parent_class = 0 AND t.is_disabled = 0 AND t.name NOT LIKE N'dpone[_]%'
+SELECT N'definition_trigger', N'trigger ' + t.name COLLATE DATABASE_DEFAULT, N'a DDL trigger of the database that is not ours'
+FROM sys.triggers AS t WHERE t.parent_class = 0 AND t.is_disabled = 0 AND t.name <> N'dpone_definition'
 UNION ALL
-SELECT N'code_in_managed_schema', LOWER(REPLACE(o.type_desc, N'_', N' ')) COLLATE DATABASE_DEFAULT + N' ' + m.schema_name + N'.' + o.name,
-    N'code in managed schema ' + m.schema_name
+SELECT N'definition_trigger', N'trigger ' + t.name COLLATE DATABASE_DEFAULT, N'a DDL trigger of the instance that fires for tables or views'
+FROM sys.server_triggers AS t WHERE t.is_disabled = 0 AND EXISTS (
+    SELECT 1 FROM sys.server_trigger_events AS e WHERE e.object_id = t.object_id AND e.type_desc IN (N'CREATE_TABLE',
+        N'ALTER_TABLE', N'DROP_TABLE', N'CREATE_VIEW', N'ALTER_VIEW', N'DROP_VIEW', N'CREATE_INDEX', N'ALTER_INDEX'))
+UNION ALL
+SELECT N'code_in_managed_schema', LOWER(REPLACE(o.type_desc, N'_', N' ')) COLLATE DATABASE_DEFAULT + N' ' + m.schema_name + N'.'
+    + o.name COLLATE DATABASE_DEFAULT, N'code in managed schema ' + m.schema_name
 FROM sys.objects AS o JOIN dpone_receipt.managed_schema AS m ON m.schema_id = o.schema_id
 WHERE o.type IN (N'P', N'PC', N'FN', N'IF', N'TF', N'FS', N'FT', N'AF', N'SN', N'SQ')
 ORDER BY 1, 2;
@@ -114,11 +124,18 @@ FROM (VALUES
     (N'SELECT on dpone_receipt.receipt', HAS_PERMS_BY_NAME(N'dpone_receipt.receipt', N'OBJECT', N'SELECT')),
     (N'UPDATE of the mark on dpone_receipt.enrolment',
         HAS_PERMS_BY_NAME(N'dpone_receipt.enrolment', N'OBJECT', N'UPDATE', N'mark', N'COLUMN')),
+    (N'UPDATE of the authority on dpone_receipt.enrolment',
+        HAS_PERMS_BY_NAME(N'dpone_receipt.enrolment', N'OBJECT', N'UPDATE', N'authority_id', N'COLUMN')
+        * HAS_PERMS_BY_NAME(N'dpone_receipt.enrolment', N'OBJECT', N'UPDATE', N'authority_incarnation', N'COLUMN')),
     (N'SELECT on sys.sql_expression_dependencies', HAS_PERMS_BY_NAME(N'sys.sql_expression_dependencies', N'OBJECT', N'SELECT')),
     (N'VIEW ANY DEFINITION on the server, without which other writers are not seen',
         HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION'))
 ) AS asked (right_name, held)
 WHERE COALESCE(asked.held, 0) <> 1
+UNION ALL
+SELECT N'login ' + SUSER_SNAME() + N' lacks ' + needed.right_name + N' on schema ' + m.schema_name
+FROM dpone_receipt.managed_schema AS m CROSS JOIN (VALUES (N'SELECT'), (N'ALTER')) AS needed (right_name)
+WHERE COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(m.schema_name), N'SCHEMA', needed.right_name), 0) <> 1
 UNION ALL
 SELECT N'login ' + SUSER_SNAME() + N' may not call dpone_gate.' + called.name
 FROM (VALUES (N'issue_login'), (N'read_login'), (N'list_logins'), (N'observe_login'), (N'disable_login'), (N'end_session'),
@@ -138,14 +155,20 @@ WHERE NOT EXISTS (SELECT 1 FROM sys.triggers AS t WHERE t.name = kept.name AND t
 -- name: other_writers
 -- Who could write a managed schema and is neither ours nor a trusted administrator: each with why. Windows logins and
 -- groups are principals like any other. @reader is the login that the binding reads with, NULL for none: it is no
--- administrator, whatever roles it has, and no controller.
+-- administrator, whatever roles it has and whatever roles those are in, and no controller. It is taken as the server spells
+-- it: a login's name is compared as the instance does, not as this database would.
+DECLARE @login sysname = COALESCE(SUSER_SNAME(SUSER_SID(CONVERT(sysname, @reader))), CONVERT(sysname, @reader));
 SELECT DISTINCT LOWER(REPLACE(kind, N'_', N' ')) + N' ' + principal + N': ' + why
-    + CASE WHEN principal = @reader THEN N' (the binding reads with it)' ELSE N'' END
-FROM dpone_receipt.writers WHERE counts = N'writer' OR principal = @reader
+    + CASE WHEN principal = @login THEN N' (the binding reads with it)'
+        WHEN kind = N'SERVER_ROLE' AND IS_SRVROLEMEMBER(principal, @login) = 1
+            THEN N' (the binding reads with ' + @login + N', a member of it)'
+        ELSE N'' END
+FROM dpone_receipt.writers
+WHERE counts = N'writer' OR principal = @login OR (kind = N'SERVER_ROLE' AND IS_SRVROLEMEMBER(principal, @login) = 1)
 UNION
-SELECT N'login ' + @reader + N': member of sysadmin (the binding reads with it)' WHERE IS_SRVROLEMEMBER(N'sysadmin', CONVERT(sysname, @reader)) = 1
+SELECT N'login ' + @login + N': member of sysadmin (the binding reads with it)' WHERE IS_SRVROLEMEMBER(N'sysadmin', @login) = 1
 UNION
-SELECT N'login ' + @reader + N': the controller''s own (the binding reads with it)' WHERE @reader = ORIGINAL_LOGIN()
+SELECT N'login ' + @login + N': the controller''s own (the binding reads with it)' WHERE SUSER_SID(@login) = SUSER_SID()
 ORDER BY 1;
 
 -- name: strangers

@@ -108,7 +108,7 @@ def _impersonation(subject: str, found: str) -> Refused:
 
 
 def _definition_trigger(subject: str, found: str) -> Refused:
-    way = "DISABLE TRIGGER … ON DATABASE, or choose another database" + THEN
+    way = "DISABLE TRIGGER … ON DATABASE, or ON ALL SERVER, or choose another database" + THEN
     allowed = "no DDL trigger but ours: it could change or refuse what an attempt creates"
     return refuse("definition_trigger", subject, found=found, allowed=allowed, next_command=way)
 
@@ -117,6 +117,12 @@ def _row_versions(subject: str, found: str) -> Refused:
     way = "ALTER DATABASE … SET READ_COMMITTED_SNAPSHOT OFF WITH ROLLBACK IMMEDIATE" + THEN
     allowed = "a control database whose readers wait for locks: the fence and settle rely on it"
     return refuse("control_row_versions", subject, found=found, allowed=allowed, next_command=way)
+
+
+def _optimized_locking(subject: str, found: str) -> Refused:
+    way = "ALTER DATABASE … SET OPTIMIZED_LOCKING = OFF WITH ROLLBACK IMMEDIATE" + THEN
+    allowed = "a control database whose transactions lock the rows that they read and change, until this was tested"
+    return refuse("control_optimized_locking", subject, found=found, allowed=allowed, next_command=way)
 
 
 def _code(subject: str, found: str) -> Refused:
@@ -143,6 +149,7 @@ _MAKERS: Final[Mapping[str, Callable[[str, str], Refused]]] = MappingProxyType(
         "impersonation_granted": _impersonation,
         "definition_trigger": _definition_trigger,
         "control_row_versions": _row_versions,
+        "control_optimized_locking": _optimized_locking,
         "code_in_managed_schema": _code,
     }
 )

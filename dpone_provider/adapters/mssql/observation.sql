@@ -40,13 +40,15 @@ ORDER BY 1, 2, 4;
 
 -- name: dependants
 -- Views and modules that use an object, in any schema: dbt-sqlserver drops the views over a view that it drops. An
--- indexed view is written with its table. @ids is a JSON array of object ids.
+-- indexed view is written with its table. What belongs to the object itself, a constraint or a trigger, goes with it and
+-- is none. @ids is a JSON array of object ids.
 SELECT DISTINCT d.referenced_id, SCHEMA_NAME(o.schema_id), o.name,
     CASE WHEN OBJECTPROPERTY(o.object_id, N'IsIndexed') = 1 AND o.type = N'V' THEN N'indexed view'
         ELSE LOWER(REPLACE(o.type_desc, N'_', N' ')) COLLATE DATABASE_DEFAULT END
 FROM sys.sql_expression_dependencies AS d
 JOIN sys.objects AS o ON o.object_id = d.referencing_id
 WHERE d.referenced_id IN (SELECT CONVERT(int, value) FROM OPENJSON(@ids)) AND d.referencing_id <> d.referenced_id
+    AND o.parent_object_id <> d.referenced_id
 ORDER BY 1, 2, 3;
 
 -- name: effects

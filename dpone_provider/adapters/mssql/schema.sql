@@ -3,17 +3,19 @@
 
 -- name: definitions
 -- One row per name asked, in order. Invisible is not absent: `may_look` tells whether this login would see whatever stands
--- in the schema. Types as people write them; `builtin` is 0 for alias types and CLR types.
+-- in the schema. A right of which nothing can be told (NULL) counts as one to write; so does that to update one column.
+-- Types as people write them; `builtin` is 0 for alias types and CLR types.
 SELECT asked.place, CONVERT(int, CASE WHEN s.schema_id IS NULL THEN 0 ELSE 1 END) AS schema_exists,
     CONVERT(int, CASE WHEN HAS_PERMS_BY_NAME(QUOTENAME(asked.schema_name), N'SCHEMA', N'VIEW DEFINITION') = 1
         OR HAS_PERMS_BY_NAME(QUOTENAME(asked.schema_name), N'SCHEMA', N'SELECT') = 1 THEN 1 ELSE 0 END) AS may_look,
     o.object_id, RTRIM(o.type) AS kind, CONVERT(int, CASE WHEN o.principal_id IS NULL THEN 1 ELSE 0 END) AS of_the_schema,
     USER_NAME(COALESCE(o.principal_id, s.principal_id)) AS owner,
     CONVERT(int, HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', N'SELECT')) AS readable,
-    CONVERT(int, CASE WHEN HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', N'INSERT') = 1
-        OR HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', N'UPDATE') = 1
-        OR HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', N'DELETE') = 1
-        OR HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', N'ALTER') = 1
+    CONVERT(int, CASE WHEN o.object_id IS NULL THEN 0 WHEN EXISTS (
+            SELECT 1 FROM (VALUES (N'INSERT'), (N'UPDATE'), (N'DELETE'), (N'ALTER'), (N'TAKE OWNERSHIP')) AS asked_for (right_name)
+            WHERE COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', asked_for.right_name), 1) <> 0)
+        OR EXISTS (SELECT 1 FROM sys.columns AS c WHERE c.object_id = o.object_id
+            AND HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(o.name), N'OBJECT', N'UPDATE', c.name, N'COLUMN') = 1)
         THEN 1 ELSE 0 END) AS writable,
     (SELECT CONVERT(nvarchar(4000), e.value) FROM sys.extended_properties AS e
         WHERE e.class = 1 AND e.major_id = o.object_id AND e.minor_id = 0 AND e.name = N'MS_Description') AS comment,

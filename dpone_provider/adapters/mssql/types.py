@@ -37,6 +37,8 @@ ENGINE: Final = "SQL Server"
 MAX_NVARCHAR: Final = 4000
 """The largest n of nvarchar(n), in byte pairs."""
 MAX_VARBINARY: Final = 8000
+MAX_COMMENT_UNITS: Final = 3750
+"""An extended property has at most 7,500 bytes. Source: ``sp_addextendedproperty``."""
 _MAX_FRACTION: Final = 7
 _PADDED: Final = re.compile(r"n?char\(([0-9]+)\)")
 _KEPT: Final = re.compile(
@@ -126,6 +128,7 @@ def engine_facts(columns: Iterable[Column]) -> EngineFacts:
         name_unit=NameUnit.UTF16_UNITS,
         lossy_types=lossy_types(columns, sql_type, _instead),
         keyless_types=((String(), _KEYLESS), (Binary(), _KEYLESS)),
+        max_comment_units=MAX_COMMENT_UNITS,
     )
 
 

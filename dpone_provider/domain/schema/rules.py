@@ -32,6 +32,7 @@ class Rule(StrEnum):
     LOSSY_TYPE = "lossy_type"
     NAME_TOO_LONG = "name_too_long"
     NAMES_COLLIDE = "names_collide"
+    COMMENT_TOO_LONG = "comment_too_long"
     FOREIGN_KEY_CYCLE = "foreign_key_cycle"
     MOVED = "observed_state_moved"
 
@@ -79,6 +80,7 @@ class EngineFacts:
         equal_names: groups of declared names that the database's own collation takes for one.
         lossy_types: declared types that the engine would not give back, with what it would give instead.
         keyless_types: declared types of which no key can be made, with why.
+        max_comment_units: UTF-16 code units of the longest comment; None where there is no such limit.
     """
 
     engine: str
@@ -87,6 +89,7 @@ class EngineFacts:
     equal_names: tuple[frozenset[str], ...] = ()
     lossy_types: tuple[tuple[LogicalType, str], ...] = ()
     keyless_types: tuple[tuple[LogicalType, str], ...] = ()
+    max_comment_units: int | None = None
 
 
 def lossy_types(
@@ -239,6 +242,7 @@ def _engine_failures(declared: Table, facts: EngineFacts) -> Iterator[RuleFailur
                 declared=f"{facts.engine} allows {facts.max_name_length}",
                 way_out="declare a shorter name",
             )
+    yield from _comment_failures(declared, facts)
     for group in facts.equal_names:
         colliding = [name for name in declared.column_names if name in group]
         if len(colliding) > 1:
@@ -248,6 +252,20 @@ def _engine_failures(declared: Table, facts: EngineFacts) -> Iterator[RuleFailur
                 observed="one name under the database's collation",
                 declared=f"{len(colliding)} columns",
                 way_out="declare names that differ by more than the collation ignores",
+            )
+
+
+def _comment_failures(declared: Table, facts: EngineFacts) -> Iterator[RuleFailure]:
+    commented = [("table", declared.comment), *((f"column {each.name!r}", each.comment) for each in declared.columns)]
+    for subject, comment in commented:
+        length = _name_length(comment or "", NameUnit.UTF16_UNITS)
+        if facts.max_comment_units is not None and length > facts.max_comment_units:
+            yield RuleFailure(
+                rule=Rule.COMMENT_TOO_LONG,
+                subject=f"comment of {subject}",
+                observed=f"{length} {NameUnit.UTF16_UNITS}",
+                declared=f"{facts.engine} allows {facts.max_comment_units}",
+                way_out="declare a shorter comment, or none",
             )
 
 

@@ -1,5 +1,6 @@
 -- What an administrator, a fault or a stranger does to a target on a given server, and how it is undone: `x` and `not x`.
--- {target}, {control}, {reader}, {controller} and {other} are quoted names; {table} is a table of the managed schema.
+-- {target}, {control}, {reader} and {controller} are quoted names; {table} is a table of the managed schema. What is
+-- granted on the server is granted in master.
 
 -- name: trustworthy
 -- Its modules may act outside of it.
@@ -99,6 +100,24 @@ EXEC {target}.sys.sp_executesql N'CREATE TRIGGER theirs ON DATABASE FOR CREATE_T
 -- Undone.
 EXEC {target}.sys.sp_executesql N'DROP TRIGGER theirs ON DATABASE;';
 
+-- name: defined_everywhere
+-- A DDL trigger of the whole instance.
+EXEC master.sys.sp_executesql N'CREATE TRIGGER dpone_test_theirs ON ALL SERVER FOR CREATE_TABLE AS RETURN;';
+
+-- name: not_defined_everywhere
+-- Undone.
+EXEC master.sys.sp_executesql N'DROP TRIGGER dpone_test_theirs ON ALL SERVER;';
+
+-- name: queued
+-- A queue that runs a procedure by itself.
+EXEC {target}.sys.sp_executesql N'CREATE PROCEDURE dbo.answers AS RETURN 0;';
+EXEC {target}.sys.sp_executesql N'CREATE QUEUE dbo.asked WITH ACTIVATION (STATUS = ON, PROCEDURE_NAME = dbo.answers,
+    MAX_QUEUE_READERS = 1, EXECUTE AS OWNER);';
+
+-- name: not_queued
+-- Undone.
+EXEC {target}.sys.sp_executesql N'DROP QUEUE dbo.asked; DROP PROCEDURE dbo.answers;';
+
 -- name: coded
 -- A procedure beside the tables, which runs with the rights of the schema's owner.
 EXEC {target}.sys.sp_executesql N'CREATE PROCEDURE stage.theirs AS RETURN 0;';
@@ -196,6 +215,47 @@ EXEC {target}.sys.sp_cdc_enable_table @source_schema = N'stage', @source_name = 
 -- Undone.
 EXEC {target}.sys.sp_cdc_disable_db;
 
+-- name: make_sequence
+-- What is neither a table nor a view, at the target's name.
+EXEC {target}.sys.sp_executesql N'CREATE SEQUENCE {table} AS bigint;';
+
+-- name: not_make_sequence
+-- Undone.
+EXEC {target}.sys.sp_executesql N'DROP SEQUENCE {table};';
+
+-- name: graph
+-- A table of another storage, at the target's name.
+EXEC {target}.sys.sp_executesql N'CREATE TABLE {table} (id int NOT NULL) AS NODE;';
+
+-- name: not_graph
+-- Undone.
+EXEC {target}.sys.sp_executesql N'DROP TABLE {table};';
+
+-- name: seen
+-- A view over the target, and a constraint of the target's own.
+EXEC {target}.sys.sp_executesql N'ALTER TABLE {table} ADD CONSTRAINT positive CHECK (n > 0);';
+EXEC {target}.sys.sp_executesql N'CREATE VIEW dbo.over_it AS SELECT id FROM {table};';
+
+-- name: not_seen
+-- Undone.
+EXEC {target}.sys.sp_executesql N'DROP VIEW dbo.over_it; ALTER TABLE {table} DROP CONSTRAINT positive;';
+
+-- name: without_snapshots
+-- A source of which no one instant can be read.
+ALTER DATABASE {target} SET ALLOW_SNAPSHOT_ISOLATION OFF;
+
+-- name: not_without_snapshots
+-- Undone.
+ALTER DATABASE {target} SET ALLOW_SNAPSHOT_ISOLATION ON;
+
+-- name: one_column
+-- A right to change one column of one table.
+EXEC {target}.sys.sp_executesql N'GRANT UPDATE ON OBJECT::{table} (n) TO {reader};';
+
+-- name: not_one_column
+-- Undone.
+EXEC {target}.sys.sp_executesql N'REVOKE UPDATE ON OBJECT::{table} (n) FROM {reader};';
+
 -- name: given_away
 -- To somebody else, by an administrator.
 EXEC {target}.sys.sp_executesql N'ALTER AUTHORIZATION ON OBJECT::{table} TO {reader};';
@@ -247,6 +307,48 @@ EXEC {target}.sys.sp_executesql N'ALTER ROLE dpone_writer_stage ADD MEMBER {read
 -- Undone.
 EXEC {target}.sys.sp_executesql N'ALTER ROLE dpone_writer_stage DROP MEMBER {reader};';
 
+-- name: filling_writer
+-- Somebody fills a writer role, as its owner.
+EXEC {target}.sys.sp_executesql N'ALTER AUTHORIZATION ON ROLE::dpone_writer_stage TO {reader};';
+
+-- name: not_filling_writer
+-- Undone.
+EXEC {target}.sys.sp_executesql N'ALTER AUTHORIZATION ON ROLE::dpone_writer_stage TO dbo;';
+
+-- name: chained_writer
+-- A table elsewhere that belongs to the managed schema's owner.
+EXEC {target}.sys.sp_executesql N'CREATE TABLE dbo.theirs (id int NULL);
+    ALTER AUTHORIZATION ON OBJECT::dbo.theirs TO dpone_owner_stage;';
+
+-- name: not_chained_writer
+-- Undone.
+EXEC {target}.sys.sp_executesql N'DROP TABLE dbo.theirs;';
+
+-- name: acting_writer
+-- Code that runs as the database's owner, whoever calls it.
+EXEC {target}.sys.sp_executesql N'CREATE PROCEDURE dbo.acts WITH EXECUTE AS OWNER AS RETURN 0;';
+
+-- name: not_acting_writer
+-- Undone.
+EXEC {target}.sys.sp_executesql N'DROP PROCEDURE dbo.acts;';
+
+-- name: promoting_writer
+-- Somebody may fill the server's roles.
+EXEC master.sys.sp_executesql N'GRANT ALTER ANY SERVER ROLE TO {reader};';
+
+-- name: not_promoting_writer
+-- Undone.
+EXEC master.sys.sp_executesql N'REVOKE ALTER ANY SERVER ROLE FROM {reader};';
+
+-- name: reading_through_a_role
+-- A role of the server's that is an administrator, with the binding's login in it.
+EXEC master.sys.sp_executesql N'CREATE SERVER ROLE dpone_test_role;
+    GRANT ALTER ANY LOGIN TO dpone_test_role; ALTER SERVER ROLE dpone_test_role ADD MEMBER {reader};';
+
+-- name: not_reading_through_a_role
+-- Undone.
+EXEC master.sys.sp_executesql N'ALTER SERVER ROLE dpone_test_role DROP MEMBER {reader}; DROP SERVER ROLE dpone_test_role;';
+
 -- name: reading_administrator
 -- An administrator, as whom the binding reads.
 ALTER SERVER ROLE sysadmin ADD MEMBER {reader};
@@ -264,12 +366,22 @@ CREATE LOGIN dpone_v3_stranger WITH PASSWORD = N'aA1!-a-stranger-of-the-tests', 
 DROP LOGIN dpone_v3_stranger;
 
 -- name: blind_here
--- The controller's view of definitions.
+-- The controller's view of definitions: that of the whole server would give it anew.
+EXEC master.sys.sp_executesql N'REVOKE VIEW ANY DEFINITION FROM {controller};';
 EXEC {target}.sys.sp_executesql N'REVOKE VIEW DEFINITION FROM dpone_ledger;';
 
 -- name: not_blind_here
 -- Undone.
 EXEC {target}.sys.sp_executesql N'GRANT VIEW DEFINITION TO dpone_ledger;';
+EXEC master.sys.sp_executesql N'GRANT VIEW ANY DEFINITION TO {controller};';
+
+-- name: blind_everywhere
+-- The controller's view of who could write.
+EXEC master.sys.sp_executesql N'REVOKE VIEW ANY DEFINITION FROM {controller};';
+
+-- name: not_blind_everywhere
+-- Undone.
+EXEC master.sys.sp_executesql N'GRANT VIEW ANY DEFINITION TO {controller};';
 
 -- name: no_receipts
 -- The controller's view of the receipts.
@@ -286,6 +398,22 @@ EXEC {target}.sys.sp_executesql N'REVOKE UPDATE ON OBJECT::dpone_receipt.enrolme
 -- name: not_no_mark
 -- Undone.
 EXEC {target}.sys.sp_executesql N'GRANT UPDATE ON OBJECT::dpone_receipt.enrolment (mark) TO dpone_ledger;';
+
+-- name: no_authority
+-- The controller's right to obey a ledger that was put to use again.
+EXEC {target}.sys.sp_executesql N'REVOKE UPDATE ON OBJECT::dpone_receipt.enrolment (authority_id) FROM dpone_ledger;';
+
+-- name: not_no_authority
+-- Undone.
+EXEC {target}.sys.sp_executesql N'GRANT UPDATE ON OBJECT::dpone_receipt.enrolment (authority_id) TO dpone_ledger;';
+
+-- name: no_clearing
+-- The controller's right to drop what an attempt staged.
+EXEC {target}.sys.sp_executesql N'REVOKE ALTER ON SCHEMA::stage FROM dpone_ledger;';
+
+-- name: not_no_clearing
+-- Undone.
+EXEC {target}.sys.sp_executesql N'GRANT ALTER ON SCHEMA::stage TO dpone_ledger;';
 
 -- name: no_dependencies
 -- The controller's view of who uses what.

@@ -12,9 +12,11 @@ from secrets import token_hex
 import pytest
 
 from dpone_provider.adapters.mssql.errors import ServerError
+from dpone_provider.adapters.mssql.names import qualified
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.adapters.secrets.url import parse_url
 from dpone_provider.domain.connection import Endpoint, TlsMode
+from dpone_provider.domain.identity import Relation
 from tests.adapters.mssql.capabilities import Capability, lacks
 from tests.waiting import wait_until
 
@@ -91,5 +93,5 @@ def schema(own: Session) -> Iterator[str]:
             {"name": name},
         )
         for (table,) in tables:
-            own.run(f"DROP TABLE [{name}].[{table}];")
+            own.run(f"DROP TABLE {qualified(Relation(name, table))};")
         own.run(f"DROP SCHEMA [{name}];")

@@ -19,6 +19,7 @@ from dpone_provider.application.ports.time import Deadline
 from dpone_provider.domain.effects import EffectKind
 from dpone_provider.domain.identity import Incarnation, Relation
 from dpone_provider.domain.outcomes import Refused, Unknown
+from dpone_provider.sql_files import shipped_sql
 from tests.adapters.mssql.fake_instance import GUIDS, MANAGED, FakeInstance, Login, Standing
 from tests.adapters.mssql.odbc import needs_odbc, server_at
 from tests.adapters.mssql.tds_server import Answer, Cell, Cut, Silence
@@ -44,6 +45,8 @@ RIGHTS = (
     "VIEW DEFINITION on the database",
     "SELECT on dpone_receipt.receipt",
     "UPDATE of the mark on dpone_receipt.enrolment",
+    "UPDATE of the authority on dpone_receipt.enrolment",
+    " on schema ",
     "SELECT on sys.sql_expression_dependencies",
     "VIEW ANY DEFINITION on the server",
     *("issue_login", "read_login", "list_logins", "observe_login", "disable_login", "end_session", "collect_login"),
@@ -276,6 +279,20 @@ def test_the_catalog_is_asked_for_every_kind_of_effect_that_sql_server_has() -> 
 def test_every_feature_that_is_asked_for_has_its_refusal() -> None:
     asked = re.findall("SELECT N'([a-z_]+)',", enrolment.STATEMENTS["features"])
     assert set(asked) == set(features._MAKERS)
+
+
+def test_names_of_a_contained_database_meet_no_other_collation() -> None:
+    """Its catalog's collation is not its own, and the statement that tells of it must not fail (451)."""
+    assert set(re.findall(r"\+ (\w+)\.name\b(?! COLLATE DATABASE_DEFAULT)", enrolment.STATEMENTS["features"])) == {
+        "said"
+    }
+
+
+def test_what_a_control_database_must_not_be_is_refused_when_it_is_made_and_ever_after() -> None:
+    installing = (shipped_sql("mssql") / "010_control_schema.sql").read_text(encoding="utf-8")
+    for asked in ("IsOptimizedLockingOn", "is_read_committed_snapshot_on", "containment", "is_trustworthy_on"):
+        assert asked in installing
+        assert asked in enrolment.STATEMENTS["features"]
 
 
 @pytest.mark.parametrize("right", RIGHTS)

@@ -13,21 +13,30 @@ import pytest
 
 from dpone_provider.adapters.mssql import observation
 from dpone_provider.adapters.mssql.catalog import MssqlCatalog
+from dpone_provider.adapters.mssql.errors import ServerError
 from dpone_provider.adapters.mssql.names import filled, identifier, qualified
+from dpone_provider.adapters.mssql.reader import MssqlReader
+from dpone_provider.adapters.mssql.session import MssqlServer
 from dpone_provider.adapters.system.clock import SystemClock
-from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObservedObject
+from dpone_provider.application.ports.catalog import DatabaseObservation, Enrolment, ObjectKind, ObservedObject
+from dpone_provider.application.ports.tables import Bounds
 from dpone_provider.application.ports.time import Deadline
 from dpone_provider.application.relational.observation import classes_of
+from dpone_provider.domain.connection import Credential, TlsMode
 from dpone_provider.domain.effects import EffectKind
 from dpone_provider.domain.identity import Relation
-from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.outcomes import DponeError, Refused
+from dpone_provider.domain.schema.tables import Column
+from dpone_provider.domain.schema.types import Integer
 from dpone_provider.sql_files import load
 from tests.adapters.mssql.given_server import require
-from tests.adapters.mssql.installed import NEEDED, SCHEMA, Instance, installed
+from tests.adapters.mssql.installed import NEEDED, SCHEMA, TARGET, Instance, installed
 
 pytestmark = pytest.mark.mssql
 STATEMENTS: Final = load(Path(__file__).with_name("given_admission.sql"))
 SECONDS: Final = 120.0
+FIRST_WITH_OPTIMIZED_LOCKING: Final = 17
+"""SQL Server 2025."""
 TABLE: Final = Relation(SCHEMA, "Orders")
 
 
@@ -96,6 +105,8 @@ def test_an_enrolled_target_is_admitted(instance: Instance) -> None:
         ("linked", "linked_server_for_everybody"),
         ("impersonated", "impersonation_granted"),
         ("defined", "definition_trigger"),
+        ("defined_everywhere", "definition_trigger"),
+        ("queued", "service_queue"),
         ("coded", "code_in_managed_schema"),
         ("versioned_control", "control_row_versions"),
         ("restricted", "database_unavailable"),
@@ -107,6 +118,45 @@ def test_a_database_that_is_not_as_it_must_be(instance: Instance, statement: str
         found = refused(catalog(instance).enrolment())
     assert found.problem.reason == reason
     assert isinstance(catalog(instance).enrolment(), Enrolment)
+
+
+def test_locks_that_were_not_tested(instance: Instance) -> None:
+    """OPTIMIZED_LOCKING in a control database: refused where a server has it; one without it switches it on nowhere."""
+    given, names = instance.administrator, instance.values
+    other = f"{names['control_database']}_o"
+    on, off = ("SET OPTIMIZED_LOCKING = ON", "SET OPTIMIZED_LOCKING = OFF")  # the parser of 2019 knows neither
+    with given.session("dpone test: administrator", SECONDS) as own:
+        (major,) = own.row("SELECT CONVERT(int, SERVERPROPERTY('ProductMajorVersion'));")
+        if major < FIRST_WITH_OPTIMIZED_LOCKING:
+            with pytest.raises(ServerError):
+                own.run(f"ALTER DATABASE {identifier(names['control_database'])} {on}")
+            return
+        own.run(f"CREATE DATABASE {identifier(other)} COLLATE Latin1_General_100_BIN2;")
+        try:
+            for database in (other, names["control_database"]):
+                for option in ("SET ACCELERATED_DATABASE_RECOVERY = ON", on):
+                    own.run(f"ALTER DATABASE {identifier(database)} {option} WITH ROLLBACK IMMEDIATE")
+            assert refused(catalog(instance).enrolment()).problem.reason == "control_optimized_locking"
+            with pytest.raises(ServerError, match="OPTIMIZED_LOCKING is on"):
+                instance.run_with("010_control_schema.sql", control_database=other)
+        finally:
+            own.run(f"ALTER DATABASE {identifier(names['control_database'])} {off} WITH ROLLBACK IMMEDIATE")
+            own.run(f"DROP DATABASE {identifier(other)};")
+    assert isinstance(catalog(instance).enrolment(), Enrolment)
+
+
+def test_a_database_that_is_not_entered_and_one_that_is_missing(instance: Instance) -> None:
+    given = instance.administrator.endpoint.database
+    for database, reason in ((given, "database_not_entered"), ("dpone_test_of_nothing", "database_missing")):
+        at = replace(catalog(instance), server=MssqlServer(instance.at(database), instance.controller))
+        assert refused(at.enrolment()).problem.reason == reason
+
+
+def test_a_certificate_that_nobody_signed(instance: Instance) -> None:
+    """A server that was given none shows one that it made itself."""
+    endpoint = replace(instance.target.endpoint, tls=TlsMode.VERIFY)
+    found = replace(catalog(instance), server=MssqlServer(endpoint, instance.controller)).enrolment()
+    assert refused(found).problem.reason == "certificate_not_trusted"
 
 
 def test_a_database_that_nobody_enrolled_and_an_authority_elsewhere(instance: Instance) -> None:
@@ -156,6 +206,56 @@ def test_what_stands_on_a_target(instance: Instance, statement: str, kind: Effec
 
 
 @pytest.mark.usefixtures("table")
+def test_views_over_a_target_are_told_and_its_own_constraints_are_not(instance: Instance) -> None:
+    assert observed(instance).dependants == ()
+    with done(instance, "seen"):
+        assert observed(instance).dependants == ("view dbo.over_it",)
+
+
+def test_a_table_of_another_storage(instance: Instance) -> None:
+    with done(instance, "graph"):
+        told = observed(instance).unmodelled
+    assert "graph table" in [str(one) for one in told if one.kind is EffectKind.STORAGE], told
+
+
+def test_something_else_than_a_table_or_view(instance: Instance) -> None:
+    with done(instance, "make_sequence"):
+        found = observed(instance)
+    assert (found.kind, found.engine_kind) == (ObjectKind.OTHER, "sequence object")
+
+
+def test_a_schema_that_was_never_managed(instance: Instance) -> None:
+    asked = [Relation("never", TABLE.name)]
+    found = catalog(instance).observe(asked, [], Deadline.after(SystemClock(), SECONDS))
+    assert refused(found).problem.reason == "schema_not_managed"
+
+
+def read(instance: Instance, reader: Credential) -> int:
+    """Count the rows of the target's table, as a source's reader does."""
+    columns = [Column(name=name, type=Integer(32), nullable=False) for name in ("id", "n")]
+    bounds = Bounds(max_rows=9, max_bytes=999, batch_rows=9)
+    source = MssqlReader(MssqlServer(instance.target.endpoint, reader), seconds=SECONDS)
+    with source.snapshot(TABLE, columns, ("id",), bounds) as snapshot:
+        return snapshot.rows
+
+
+@pytest.mark.usefixtures("table")
+def test_a_source_is_read_in_a_snapshot_by_a_login_that_could_not_write(instance: Instance) -> None:
+    """Neither the controller, which may alter it, nor one that may change a single column."""
+    assert read(instance, instance.reader) == 0
+    with pytest.raises(DponeError) as raised:
+        read(instance, instance.controller)
+    assert raised.value.failure.problem.reason == "source_login_could_write"
+    for statement, reason in (
+        ("one_column", "source_login_could_write"),
+        ("without_snapshots", "snapshot_not_allowed"),
+    ):
+        with done(instance, statement), pytest.raises(DponeError) as raised:
+            read(instance, instance.reader)
+        assert raised.value.failure.problem.reason == reason
+
+
+@pytest.mark.usefixtures("table")
 def test_an_object_that_was_given_away_is_not_ours(instance: Instance) -> None:
     assert observed(instance).created_by_us
     said(instance, "given_away")
@@ -171,6 +271,10 @@ def test_an_object_that_was_given_away_is_not_ours(instance: Instance) -> None:
         ("public_writer", "INSERT on schema stage"),
         ("server_writer", "member of dbcreator, which may replace databases"),
         ("role_writer", "member of dpone_writer_stage"),
+        ("filling_writer", "owns role dpone_writer_stage"),
+        ("chained_writer", "belongs to dpone_owner_stage, and stands in no schema of ours"),
+        ("acting_writer", "runs as its owner"),
+        ("promoting_writer", "ALTER ANY SERVER ROLE on the server"),
     ],
 )
 def test_who_else_could_write(instance: Instance, statement: str, why: str) -> None:
@@ -189,9 +293,29 @@ def test_an_administrator_that_the_binding_reads_with_and_the_controller_itself(
         found = replace(catalog(instance), reader=reader).enrolment()
     assert isinstance(found, Enrolment)
     assert any(f"{reader}: member of sysadmin" in each for each in found.other_writers), found.other_writers
+    with done(instance, "reading_through_a_role"):
+        found = replace(catalog(instance), reader=reader).enrolment()
+    assert isinstance(found, Enrolment)
+    assert found.other_writers == (
+        f"server role dpone_test_role: ALTER ANY LOGIN on the server (the binding reads with {reader}, a member of it)",
+    )
     own = replace(catalog(instance), reader=controller).enrolment()
     assert isinstance(own, Enrolment)
     assert f"login {controller}: the controller's own (the binding reads with it)" in own.other_writers
+
+
+def test_the_login_that_the_binding_reads_with_is_known_by_the_instances_spelling(instance: Instance) -> None:
+    """Where the instance ignores case, whatever the database does, a login has many spellings and is one."""
+    name = instance.values["reader_login"]
+    spelled = name.upper()
+    with instance.administrator.session("dpone test: administrator", SECONDS) as own:
+        (known,) = own.row(
+            "SELECT CONVERT(int, CASE WHEN SUSER_ID(@name) IS NULL THEN 0 ELSE 1 END);", {"name": spelled}
+        )
+    with done(instance, "reading_administrator"):
+        found = replace(catalog(instance), reader=spelled).enrolment()
+    assert isinstance(found, Enrolment)
+    assert any(f"{name}: member of sysadmin" in each for each in found.other_writers) == bool(known)
 
 
 def test_a_login_with_our_tag_that_somebody_else_made(instance: Instance) -> None:
@@ -207,7 +331,10 @@ def test_a_login_with_our_tag_that_somebody_else_made(instance: Instance) -> Non
     [
         ("blind_here", "VIEW DEFINITION on the database"),
         ("no_receipts", "SELECT on dpone_receipt.receipt"),
+        ("blind_everywhere", "VIEW ANY DEFINITION on the server"),
         ("no_mark", "UPDATE of the mark on dpone_receipt.enrolment"),
+        ("no_authority", "UPDATE of the authority on dpone_receipt.enrolment"),
+        ("no_clearing", "ALTER on schema stage"),
         ("no_dependencies", "SELECT on sys.sql_expression_dependencies"),
         ("no_issuing", "may not call dpone_gate.issue_login"),
         ("no_law", "trigger receipt_final"),
@@ -261,9 +388,16 @@ def test_a_table_in_memory(instance: Instance) -> None:
 
 
 def test_a_target_that_was_restored(instance: Instance) -> None:
-    """Last: it stays another life than the one that was enrolled."""
+    """It is another life than the one that was enrolled, until it is adopted as that."""
     said(instance, "restored")
-    found = refused(catalog(instance).enrolment())
-    assert found.problem.reason == "enrolled_elsewhere"
-    assert "recovery_fork_guid" in found.problem.found
-    assert "recovery_fork_guid" in found.problem.allowed
+    try:
+        found = refused(catalog(instance).enrolment())
+        assert found.problem.reason == "enrolled_elsewhere"
+        assert "recovery_fork_guid" in found.problem.found
+        assert "recovery_fork_guid" in found.problem.allowed
+        with pytest.raises(ServerError, match="adopt it"):
+            instance.run(TARGET[0])
+    finally:
+        for script in ("070_adopt_copy.sql", *TARGET):
+            instance.run(script)
+    assert isinstance(catalog(instance).enrolment(), Enrolment)

@@ -10,9 +10,11 @@ import pytest
 
 from dpone_provider.adapters.mssql import ddl
 from dpone_provider.adapters.mssql.definitions import read
+from dpone_provider.adapters.mssql.errors import ServerError
 from dpone_provider.adapters.mssql.observation import effects_of
 from dpone_provider.adapters.mssql.schema_reader import MssqlSchemaReader
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
+from dpone_provider.adapters.mssql.types import MAX_COMMENT_UNITS
 from dpone_provider.application.relational.definitions import Standing
 from dpone_provider.domain.effects import Effect, EffectKind
 from dpone_provider.domain.identity import Relation
@@ -140,6 +142,14 @@ def test_a_name_of_any_characters_is_one_name(there: Schema, name: str) -> None:
     )
     there.do(declared.relation, CreateTable(declared))
     assert there.seen(declared.relation) == normal(declared)
+
+
+def test_a_comment_of_the_longest_kind_and_one_of_blanks_are_observed_as_declared(there: Schema) -> None:
+    declared = there.table(column("a", "int64", comment="ü" * MAX_COMMENT_UNITS), comment=" ")
+    there.do(declared.relation, CreateTable(declared))
+    assert there.seen(declared.relation) == normal(declared)
+    with pytest.raises(ServerError):
+        there.do(declared.relation, SetTableComment("ü" * (MAX_COMMENT_UNITS + 1)))
 
 
 def _actions(there: Schema) -> list[Action]:

@@ -156,6 +156,19 @@ def test_a_type_of_which_no_key_can_be_made_is_refused_in_the_key_and_nowhere_el
     assert "key: []" in failure.way_out
 
 
+def test_comments_within_the_limit_of_the_engine() -> None:
+    """In UTF-16 code units: a character outside of the first plane is two."""
+    facts = EngineFacts(engine="Tiny", max_name_length=99, name_unit=NameUnit.BYTES, max_comment_units=4)
+    declared = replace(DECLARED, comment="😀😀", columns=(replace(ID, comment="four"), replace(NAME, comment=None)))
+    assert broken(declared, facts=facts) == []
+    longer = replace(declared, comment="😀😀.", columns=(replace(ID, comment="fives"), NAME))
+    found = broken(longer, facts=facts)
+    assert [(each.rule, each.subject, each.observed) for each in found] == [
+        (Rule.COMMENT_TOO_LONG, "comment of table", "5 UTF-16 code units"),
+        (Rule.COMMENT_TOO_LONG, "comment of column 'id'", "5 UTF-16 code units"),
+    ]
+
+
 def test_all_failures_come_at_once() -> None:
     declared = replace(
         DECLARED,
