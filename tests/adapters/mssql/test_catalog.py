@@ -289,7 +289,7 @@ def test_names_of_a_contained_database_meet_no_other_collation() -> None:
 
 
 def test_what_a_control_database_must_not_be_is_refused_when_it_is_made_and_ever_after() -> None:
-    installing = (shipped_sql("mssql") / "010_control_schema.sql").read_text(encoding="utf-8")
+    installing = (shipped_sql("mssql") / "007_control_authority.sql").read_text(encoding="utf-8")
     for asked in ("IsOptimizedLockingOn", "is_read_committed_snapshot_on", "containment", "is_trustworthy_on"):
         assert asked in installing
         assert asked in enrolment.STATEMENTS["features"]

@@ -30,7 +30,7 @@ from dpone_provider.domain.schema.tables import Column
 from dpone_provider.domain.schema.types import Integer
 from dpone_provider.sql_files import load
 from tests.adapters.mssql.given_server import require
-from tests.adapters.mssql.installed import NEEDED, SCHEMA, TARGET, Instance, installed
+from tests.adapters.mssql.installed import CONTROL, NEEDED, SCHEMA, TARGET, Instance, installed
 
 pytestmark = pytest.mark.mssql
 STATEMENTS: Final = load(Path(__file__).with_name("given_admission.sql"))
@@ -138,7 +138,7 @@ def test_locks_that_were_not_tested(instance: Instance) -> None:
                     own.run(f"ALTER DATABASE {identifier(database)} {option} WITH ROLLBACK IMMEDIATE")
             assert refused(catalog(instance).enrolment()).problem.reason == "control_optimized_locking"
             with pytest.raises(ServerError, match="OPTIMIZED_LOCKING is on"):
-                instance.run_with("010_control_schema.sql", control_database=other)
+                instance.run_with(CONTROL[0], control_database=other)
         finally:
             own.run(f"ALTER DATABASE {identifier(names['control_database'])} {off} WITH ROLLBACK IMMEDIATE")
             own.run(f"DROP DATABASE {identifier(other)};")
