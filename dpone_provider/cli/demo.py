@@ -33,15 +33,18 @@ from dpone_provider.domain.identity import short
 def demo(root: Path, dbt_python: Path | None, output_format: str) -> None:
     """Run the whole path on real engines and real Airflow, and say what was observed, stage by stage.
 
-    With a SQL Server in DPONE_TEST_MSSQL_URL, that server is warehouse and control authority.
+    With a SQL Server in DPONE_TEST_MSSQL_URL, that server is warehouse and control authority; with a ClickHouse in
+    DPONE_TEST_CLICKHOUSE_URL, that one is analytics.
     """
+    from dpone_provider.lab.clickhouse.given import given_clickhouse
     from dpone_provider.lab.demo.path import run_demo
     from dpone_provider.lab.mssql.given import given_server
 
     output = Output(output_format)
     given = output.run(lambda: given_server(os.environ))
+    analytics = output.run(lambda: given_clickhouse(os.environ))
     report = output.run(
-        lambda: run_demo(root.absolute(), dbt_python, lambda line: click.echo(f"· {line}", err=True), given)
+        lambda: run_demo(root.absolute(), dbt_python, lambda line: click.echo(f"· {line}", err=True), given, analytics)
     )
     if output.is_json:
         click.echo(json.dumps(report.model_dump(mode="json", by_alias=True), indent=2, sort_keys=True))

@@ -32,14 +32,17 @@ def lab() -> None:
 def up(root: Path, output_format: str) -> None:
     """Start PostgreSQL and ClickHouse, load the sample's source data, enrol the targets; leave them running.
 
-    With a SQL Server in DPONE_TEST_MSSQL_URL, that server is warehouse and control authority.
+    With a SQL Server in DPONE_TEST_MSSQL_URL, that server is warehouse and control authority; with a ClickHouse in
+    DPONE_TEST_CLICKHOUSE_URL, that one is analytics.
     """
+    from dpone_provider.lab.clickhouse.given import given_clickhouse
     from dpone_provider.lab.enrolment import enrol_once
     from dpone_provider.lab.mssql.given import given_server
 
     output = Output(output_format)
     given = output.run(lambda: given_server(os.environ))
-    state = output.run(lambda: labs.up(root, given=given, progress=output.told))
+    analytics = output.run(lambda: given_clickhouse(os.environ))
+    state = output.run(lambda: labs.up(root, given=given, analytics=analytics, progress=output.told))
     enrolled = output.run(lambda: enrol_once(state, progress=output.told))
     output.result(
         {"lab": _json(state), "environment_file": str(enrolled.environment_file), "authority": enrolled.authority_ref},
@@ -64,7 +67,7 @@ def status(root: Path, output_format: str) -> None:
 @ROOT
 @format_option
 def down(root: Path, output_format: str) -> None:
-    """Stop the engines and remove everything that the lab made, on a given server too; nothing is left running."""
+    """Stop the engines and remove everything that the lab made, on given servers too; nothing is left running."""
     output = Output(output_format)
     output.run(lambda: labs.down(root))
     output.result({"did": "down"}, f"lab at {root}: down")
@@ -81,6 +84,7 @@ def _json(state: labs.LabState) -> dict[str, Any]:
             if one is not None
         },
         "mssql": None if state.mssql is None else asdict(state.mssql),
+        "analytics": None if state.analytics is None else asdict(state.analytics),
     }
 
 
@@ -93,4 +97,9 @@ def _text(state: labs.LabState) -> str:
         at = state.mssql
         lines.append(f"  SQL Server {at.version} (given) on {at.host}:{at.port}, databases {at.control_database}")
         lines[-1] += f" and {at.target_database}"
+    if state.analytics is not None:
+        given = state.analytics
+        lines.append(
+            f"  ClickHouse {given.version} (given) on {given.host}:{given.port}, databases mart and dpone_stage"
+        )
     return "\n".join(lines)

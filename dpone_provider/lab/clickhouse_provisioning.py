@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpone_provider.adapters.clickhouse.names import quoted, with_names
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.clickhouse_program import ChdbLibrary, ClickhouseBinary
 from dpone_provider.lab.clickhouse_session import ClickhouseSession
@@ -16,6 +17,7 @@ from dpone_provider.lab.clickhouse_users import (
     PROVISIONER,
     READER,
     STAGE,
+    STATEMENTS,
     ClickhouseUser,
     create_statements,
     lab_users,
@@ -69,7 +71,7 @@ def provision(plan: ClickhousePlan, port: int, users_file: Path) -> str:
         _make_users(plan, port, users_file)
     controller = ClickhouseSession(port=port, user=CONTROLLER, password=plan.passwords[CONTROLLER])
     for database in (MART, STAGE):
-        controller.ask(f"CREATE DATABASE {database} ENGINE = Atomic")
+        controller.ask(with_names(STATEMENTS["create_database"], {"database": quoted(database)}))
     return controller.ask("SELECT version()")
 
 
@@ -97,4 +99,4 @@ def _make_users(plan: ClickhousePlan, port: int, users_file: Path) -> None:
         for statement in create_statements(user, more=more):
             provisioner.ask(statement)
     users_file.write_text(no_users_xml())
-    provisioner.ask("SYSTEM RELOAD CONFIG")
+    provisioner.ask(STATEMENTS["reload"])

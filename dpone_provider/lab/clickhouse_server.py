@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from dpone_provider.lab.account import EngineAccount
 from dpone_provider.lab.clickhouse_program import ChdbLibrary, ClickhouseBinary
+from dpone_provider.lab.clickhouse_users import STATEMENTS
 from dpone_provider.lab.engine import Engine
 from dpone_provider.lab.ports import LOOPBACK, free_port
 from dpone_provider.lab.processes import (
@@ -27,7 +28,6 @@ from dpone_provider.lab.processes import (
     wait_until,
 )
 
-START_SQL = "SYSTEM START LISTEN HTTP;\n"
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 PORT_TRIES = 3
@@ -68,7 +68,7 @@ def start_library(program: ChdbLibrary, home: ClickhouseHome, *, users_xml: byte
     """
     home.make()
     users = home.write("users.xml", users_xml)
-    start_sql = home.write("start.sql", START_SQL.encode())
+    start_sql = home.write("start.sql", f"{STATEMENTS['listen']};\n".encode())
 
     def launch(port: int) -> subprocess.Popen[bytes]:
         config = home.write("config.xml", _config_xml(_common(home, port) | {"users_config": str(users)}))

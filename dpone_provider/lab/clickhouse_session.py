@@ -15,11 +15,12 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClickhouseSession:
-    """One user on loopback ``port``."""
+    """One user at ``port``, on loopback unless another host is named."""
 
     port: int
     user: str
     password: Secret
+    host: str = LOOPBACK
 
     def ask(self, statement: str) -> str:
         """Send ``statement`` and return the answer's text without its last line end.
@@ -28,7 +29,7 @@ class ClickhouseSession:
             DponeError: the server refused it; the message holds the server's own words.
         """
         headers = {"X-ClickHouse-User": self.user, "X-ClickHouse-Key": self.password.reveal()}
-        request = urllib.request.Request(f"http://{LOOPBACK}:{self.port}/", statement.encode(), headers)
+        request = urllib.request.Request(f"http://{self.host}:{self.port}/", statement.encode(), headers)
         try:
             with _DIRECT.open(request, timeout=60.0) as answer:
                 return str(answer.read().decode().removesuffix("\n"))

@@ -10,12 +10,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 from xml.etree import ElementTree
 
+from dpone_provider.adapters.clickhouse.names import Sql, quoted, text_literal, with_names
 from dpone_provider.domain.identity import PRINCIPAL_PREFIX
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.ports import LOOPBACK
+from dpone_provider.sql_files import load
 
+STATEMENTS: Final = load(Path(__file__).with_name("clickhouse_users.sql"))
+FROM_LOOPBACK: Final = Sql(f"IP '{LOOPBACK}'")
+FROM_ANYWHERE: Final = Sql("ANY")
 MART = "mart"
 STAGE = "dpone_stage"
 CONTROLLER = "dpone_controller"
@@ -45,6 +52,13 @@ ISSUING_GRANTS = (
     f"SELECT, INSERT ON {STAGE}.* WITH GRANT OPTION",
 )
 """What a controller needs besides where users are made by SQL: to make them, and to hand on the right to one table."""
+GIVEN_GRANTS = (
+    f"CREATE DATABASE, DROP DATABASE ON {MART}.*",
+    f"CREATE DATABASE, DROP DATABASE ON {STAGE}.*",
+    f"{READER_GRANTS[0]} WITH GRANT OPTION",
+)
+"""What a controller needs besides on a server that is given to the lab: it makes and drops the databases and the reader
+itself."""
 PROVISIONER_GRANTS = ("ALL ON *.* WITH GRANT OPTION",)
 BOOTSTRAP_GRANTS = ("SYSTEM LISTEN ON *.*",)
 """libchdb's own session is the passwordless ``default`` and cannot be another; it opens the port and does no more."""
@@ -111,10 +125,11 @@ def no_users_xml() -> str:
     return str(ElementTree.tostring(_users_document()[0], encoding="unicode"))
 
 
-def create_statements(user: ClickhouseUser, *, more: Sequence[str] = ()) -> list[str]:
+def create_statements(user: ClickhouseUser, *, more: Sequence[str] = (), hosts: Sql = FROM_LOOPBACK) -> list[str]:
     """Return the SQL that makes ``user`` on a real server; it holds the password's hash, not the password."""
-    made = f"CREATE USER {user.name} IDENTIFIED WITH sha256_hash BY '{user.password_hash}' HOST IP '{LOOPBACK}'"
-    return [made, *(f"GRANT {_to(grant, user.name)}" for grant in (*user.grants, *more))]
+    parts = {"user": quoted(user.name), "hash": text_literal(user.password_hash), "hosts": hosts}
+    granted = (with_names(STATEMENTS["grant"], parts | _rights(grant)) for grant in (*user.grants, *more))
+    return [with_names(STATEMENTS["create_user"], parts), *granted]
 
 
 def _users_document() -> tuple[ElementTree.Element, ElementTree.Element]:
@@ -128,9 +143,9 @@ def _users_document() -> tuple[ElementTree.Element, ElementTree.Element]:
     return root, ElementTree.SubElement(root, "users")
 
 
-def _to(grant: str, user: str) -> str:
+def _rights(grant: str) -> dict[str, Sql]:
     option = " WITH GRANT OPTION"
-    return f"{grant.removesuffix(option)} TO {user}{option if grant.endswith(option) else ''}"
+    return {"rights": Sql(grant.removesuffix(option)), "option": Sql(option if grant.endswith(option) else "")}
 
 
 def _entry(

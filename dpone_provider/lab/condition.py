@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -69,7 +69,7 @@ def _status(places: Places) -> LabStatus:
     lock = take_lock(places.lock, seconds=0)
     if lock is not None:
         lock.release()
-        left = places.credentials.exists() or places.given.exists()
+        left = any(path.exists() for path in (places.credentials, places.given, places.given_analytics))
         condition = LabCondition.DEAD if left else LabCondition.DOWN
         return LabStatus(root=places.root, condition=condition)
     try:
@@ -187,15 +187,21 @@ def sweep(places: Places, *, seconds: float = GLANCE_SECONDS) -> bool:
 
 
 def drop_given(places: Places) -> None:
-    """Drop what the lab made on a given server; nothing to do, and no driver needed, where it made nothing.
+    """Drop what the lab made on given servers; nothing to do, and no driver needed, where it made nothing.
 
     Raises:
         DponeError: it could not be dropped; the next command that ends or starts the lab tries again.
     """
-    if places.given.exists():
-        from dpone_provider.lab.mssql.making import drop_made
+    # One that cannot be cleared keeps none of the others from being.
+    with ExitStack() as each:
+        if places.given.exists():
+            from dpone_provider.lab.mssql.making import drop_made
 
-        drop_made(places.given)
+            each.callback(drop_made, places.given)
+        if places.given_analytics.exists():
+            from dpone_provider.lab.clickhouse.making import drop_made as drop_analytics
+
+            each.callback(drop_analytics, places.given_analytics)
 
 
 def tidy(places: Places) -> None:

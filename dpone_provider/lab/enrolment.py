@@ -202,4 +202,6 @@ def _login(state: LabState, name: str) -> Login:
     login = login_of(reference, TlsMode.DISABLED)
     if login.endpoint.kind is EngineKind.MSSQL and state.mssql is not None:
         return login_of(reference, TlsMode(state.mssql.tls))
+    if login.endpoint.kind is EngineKind.CLICKHOUSE and state.analytics is not None:
+        return login_of(reference, TlsMode(state.analytics.tls))
     return login

@@ -30,6 +30,7 @@ from dpone_provider.lab.places import Places, places_for
 from dpone_provider.lab.ports import LOOPBACK
 from dpone_provider.lab.state import (
     EngineState,
+    GivenAnalytics,
     GivenState,
     LabState,
     write_credentials,
@@ -39,6 +40,7 @@ from dpone_provider.lab.state import (
 from dpone_provider.lab.supervisor import Job
 
 if TYPE_CHECKING:
+    from dpone_provider.lab.clickhouse.given import GivenClickhouse
     from dpone_provider.lab.mssql.given import GivenServer
 
 Progress = Callable[[str], None]
@@ -48,21 +50,28 @@ def silent(message: str) -> None:
     """Take a progress message and say nothing."""
 
 
-def up(root: Path, *, given: GivenServer | None = None, progress: Progress = silent) -> LabState:
+def up(
+    root: Path,
+    *,
+    given: GivenServer | None = None,
+    analytics: GivenClickhouse | None = None,
+    progress: Progress = silent,
+) -> LabState:
     """Start the lab at ``root`` with its source data and leave it running; a running one is returned as it is.
 
-    ``given``: a SQL Server that shall be warehouse and authority in the place of the lab's PostgreSQL.
+    ``given``: a SQL Server that shall be warehouse and authority in the place of the lab's PostgreSQL. ``analytics``: a
+    ClickHouse in the place of the lab's.
 
     Raises:
-        DponeError: busy (it is starting or ending), refused (a package is missing, the given server lacks something, a
-            lab with another warehouse is up), failed (an engine did not start; nothing of it is left running).
+        DponeError: busy (it is starting or ending), refused (a package is missing, a given server lacks something, a
+            lab with other servers is up), failed (an engine did not start; nothing of it is left running).
     """
     found = status(root)
     if found.state is not None:
-        _require_same_warehouse(found.state, given)
+        _require_same_servers(found.state, given, analytics)
         progress(f"the lab at {found.root} is already up")
         return found.state
-    with _started(root, progress, given) as (lab, state):
+    with _started(root, progress, given, analytics) as (lab, state):
         progress("loading the flights of New York 2013")
         load_flights(state)
         # Only now: whoever finds a state document finds a lab that is ready.
@@ -72,15 +81,21 @@ def up(root: Path, *, given: GivenServer | None = None, progress: Progress = sil
 
 
 @contextmanager
-def running(root: Path, *, given: GivenServer | None = None, progress: Progress = silent) -> Iterator[LabState]:
+def running(
+    root: Path,
+    *,
+    given: GivenServer | None = None,
+    analytics: GivenClickhouse | None = None,
+    progress: Progress = silent,
+) -> Iterator[LabState]:
     """Run a whole lab, without its source data, while the block runs; nothing of it is left afterwards.
 
-    ``given``: as for ``up``.
+    ``given`` and ``analytics``: as for ``up``.
 
     Raises:
         DponeError: as ``up``; busy also when a lab is up there.
     """
-    with _started(root, progress, given) as (_, state):
+    with _started(root, progress, given, analytics) as (_, state):
         write_state(state)
         yield state
     sweep(places_for(root, engine_account()))
@@ -119,26 +134,37 @@ def clickhouse_only(root: Path, *, extra: Sequence[ClickhouseUser] = ()) -> Iter
 
 
 @contextmanager
-def _started(root: Path, progress: Progress, given: GivenServer | None) -> Iterator[tuple[Held, LabState]]:
+def _started(
+    root: Path, progress: Progress, given: GivenServer | None, analytics: GivenClickhouse | None
+) -> Iterator[tuple[Held, LabState]]:
     # Before anything is started or made.
     version = None if given is None else _version_of(given, progress)
-    account = engine_account()
-    plan = clickhouse_provisioning.new_plan(find_program(account, os.environ))
+    analytics_version = None if analytics is None else _analytics_version(analytics, progress)
+    plan = None
+    if analytics is None:
+        plan = clickhouse_provisioning.new_plan(find_program(engine_account(), os.environ))
     password = provisioning.new_secret()
     with claimed(root) as (places, lock):
-        job = Job(places=places, starter=os.getpid(), postgres_password=password, clickhouse=plan.job())
-        progress("starting PostgreSQL and ClickHouse")
+        job = Job(
+            places=places,
+            starter=os.getpid(),
+            postgres_password=password,
+            clickhouse=None if plan is None else plan.job(),
+        )
+        progress("starting PostgreSQL" if plan is None else "starting PostgreSQL and ClickHouse")
         with held(job, lock) as lab:
             progress("making databases and roles")
             postgres = _postgres_state(lab, password)
             write_credentials(places.credentials, provisioning.provision(postgres, password))
-            clickhouse = _provisioned_clickhouse(places, lab, plan)
+            clickhouse = None if plan is None else _provisioned_clickhouse(places, lab, plan)
             state = _state(places, lab, postgres=postgres, clickhouse=clickhouse)
-            if given is None or version is None:
-                yield lab, state
-            else:
+            if given is not None and version is not None:
                 progress(f"making databases and logins on {given.address}")
-                yield lab, replace(state, mssql=_made_on(given, version, places))
+                state = replace(state, mssql=_made_on(given, version, places))
+            if analytics is not None and analytics_version is not None:
+                progress(f"making databases and a reader on {analytics.address}")
+                state = replace(state, analytics=_analytics_on(analytics, analytics_version, places))
+            yield lab, state
 
 
 def _version_of(given: GivenServer, progress: Progress) -> str:
@@ -158,23 +184,55 @@ def _made_on(given: GivenServer, version: str, places: Places) -> GivenState:
     return GivenState(host=at.host, port=at.port, tls=at.tls.value, version=version, **asdict(names))
 
 
-def _require_same_warehouse(state: LabState, given: GivenServer | None) -> None:
-    up_with = None if state.mssql is None else (state.mssql.host, state.mssql.port)
-    asked = None if given is None else (given.endpoint.host, given.endpoint.port)
-    if up_with != asked:
-        unwind(
-            refuse(
-                "lab_with_another_warehouse",
-                str(state.root),
-                found=f"a lab with {_in_words(up_with)}",
-                allowed=f"one with {_in_words(asked)}",
-                next_command="dpone lab down, then the same command again",
+def _analytics_version(given: GivenClickhouse, progress: Progress) -> str:
+    from dpone_provider.lab.clickhouse.fitness import require_fit
+
+    progress(f"asking {given.address} for what the lab needs of it")
+    return require_fit(given)
+
+
+def _analytics_on(given: GivenClickhouse, version: str, places: Places) -> GivenAnalytics:
+    from dpone_provider.lab.clickhouse.making import make
+
+    names, credentials = make(given, places.given_analytics)
+    write_credentials(places.credentials, credentials)
+    at = given.endpoint
+    return GivenAnalytics(
+        host=at.host,
+        port=at.port,
+        tls=at.tls.value,
+        version=version,
+        controller=given.credential.user,
+        reader=names.reader,
+    )
+
+
+def _require_same_servers(state: LabState, given: GivenServer | None, analytics: GivenClickhouse | None) -> None:
+    warehouse = _in_words("SQL Server", state.mssql, given, "PostgreSQL of its own as warehouse")
+    marts = _in_words("ClickHouse", state.analytics, analytics, "ClickHouse of its own as analytics")
+    for reason, (found, asked) in (("lab_with_another_warehouse", warehouse), ("lab_with_another_analytics", marts)):
+        if found != asked:
+            unwind(
+                refuse(
+                    reason,
+                    str(state.root),
+                    found=f"a lab with {found}",
+                    allowed=f"one with {asked}",
+                    next_command="dpone lab down, then the same command again",
+                )
             )
-        )
 
 
-def _in_words(at: tuple[str, int] | None) -> str:
-    return "PostgreSQL of its own as warehouse" if at is None else f"SQL Server {at[0]}:{at[1]} as warehouse"
+def _in_words(
+    product: str,
+    up_with: GivenState | GivenAnalytics | None,
+    asked: GivenServer | GivenClickhouse | None,
+    own: str,
+) -> tuple[str, str]:
+    """Return what the lab that is up has, and what is asked for."""
+    at = (up_with, None if asked is None else asked.endpoint)
+    found, wanted = (own if one is None else f"{product} {one.host}:{one.port}" for one in at)
+    return found, wanted
 
 
 def _postgres_state(lab: Held, password: Secret) -> EngineState:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dpone_provider.domain.outcomes import Refused, refuse, unwind
 from dpone_provider.lab.account import EngineAccount, can_reach
-from dpone_provider.lab.state import GIVEN_FILE
+from dpone_provider.lab.state import GIVEN_ANALYTICS_FILE, GIVEN_FILE
 
 OUTSIDE = (Path("/var/tmp"), Path("/tmp"))
 
@@ -55,6 +55,11 @@ class Places:
     def given(self) -> Path:
         """What was made on a given server, and how its administrator reaches it; it stays until that is dropped."""
         return self.root / GIVEN_FILE
+
+    @property
+    def given_analytics(self) -> Path:
+        """The same for a given ClickHouse."""
+        return self.root / GIVEN_ANALYTICS_FILE
 
     @property
     def credentials(self) -> Path:

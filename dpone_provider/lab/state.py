@@ -21,6 +21,7 @@ SCHEMA = "dpone.lab-state.v1"
 STATE_FILE = "state.json"
 POOL_FILE = "analytics_pool.json"
 GIVEN_FILE = "given-server.json"
+GIVEN_ANALYTICS_FILE = "given-analytics.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +55,21 @@ class GivenState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAnalytics:
+    """A ClickHouse that is not the lab's own: its user of the URL is the controller, ``reader`` is the lab's."""
+
+    host: str
+    port: int
+    tls: str
+    version: str
+    controller: str
+    reader: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabState:
-    """One running lab. ``postgres`` and ``clickhouse`` are None when the lab was started without them, ``mssql`` where
-    no server was given."""
+    """One running lab. ``postgres`` and ``clickhouse`` are None when the lab was started without them, ``mssql`` and
+    ``analytics`` where no server was given; ``analytics`` takes the place of ``clickhouse``."""
 
     root: Path
     supervisor_pid: int
@@ -64,6 +77,7 @@ class LabState:
     postgres: EngineState | None
     clickhouse: EngineState | None
     mssql: GivenState | None = None
+    analytics: GivenAnalytics | None = None
 
     @property
     def given_record(self) -> Path:
@@ -147,9 +161,13 @@ def parse_state(text: str, *, path: Path) -> LabState:
         if document.pop("schema") != SCHEMA:
             raise ValueError("another schema")
         document["root"] = Path(document["root"])
-        given = document.pop("mssql", None)
+        mssql, analytics = document.pop("mssql", None), document.pop("analytics", None)
         engines = {name: _engine(document[name]) for name in ("postgres", "clickhouse")}
-        return LabState(**document | engines, mssql=None if given is None else GivenState(**given))
+        return LabState(
+            **document | engines,
+            mssql=None if mssql is None else GivenState(**mssql),
+            analytics=None if analytics is None else GivenAnalytics(**analytics),
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         unwind(
             refuse(

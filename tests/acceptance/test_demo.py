@@ -12,18 +12,20 @@ import pytest
 
 from dpone_provider.documents.reading import read
 from dpone_provider.documents.run_report import RunReportV1, Verdict
-from dpone_provider.lab.mssql.given import VARIABLE
+from dpone_provider.lab.clickhouse import given as clickhouse
+from dpone_provider.lab.mssql import given as mssql
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.scheduler
 
 FLIGHTS = 336_776
+VARIABLES = (mssql.VARIABLE, clickhouse.VARIABLE)
 
 
-def start(root: Path, *, given: bool = False) -> subprocess.Popen[bytes]:
-    """Start the demo in a session of its own, with Ctrl-C as a terminal gives it; on the lab's own engines, unless it
-    shall use a SQL Server that is ``given``."""
-    environment = {name: value for name, value in os.environ.items() if given or name != VARIABLE}
+def start(root: Path, *, given: str | None = None) -> subprocess.Popen[bytes]:
+    """Start the demo in a session of its own, with Ctrl-C as a terminal gives it; on the lab's own engines, but for the
+    server that the variable ``given`` names."""
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES or name == given}
     return subprocess.Popen(
         [str(Path(sys.executable).parent / "dpone"), "demo", "--root", str(root), "--format", "json"],
         stdout=subprocess.PIPE,

@@ -99,11 +99,11 @@ class Moment:
 
 
 class Wire:
-    """Passes every connection on to an engine on loopback, until it is told otherwise. Its port never changes."""
+    """Passes every connection on to an engine, until it is told otherwise. Its port, on loopback, never changes."""
 
-    def __init__(self, port: int) -> None:
-        """Listen; the engine is at ``port``."""
-        self._engine = port
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        """Listen; the engine is at ``port`` of ``host``."""
+        self._engine = (host, port)
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._links: list[_Link] = []
@@ -228,7 +228,7 @@ class Wire:
         with suppress(OSError):
             while True:
                 near, _ = listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._engine))
+                far = socket.create_connection(self._engine)
                 for end in (near, far):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 link = _Link(near, far)

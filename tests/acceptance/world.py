@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from uuid import UUID, uuid4
 
 import yaml
@@ -32,6 +33,7 @@ from dpone_provider.domain.identity import AirflowTry, Digest, OccurrenceId
 from dpone_provider.domain.outcomes import Failure
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.admin import connected_admin
+from dpone_provider.lab.clickhouse.given import given_clickhouse
 from dpone_provider.lab.clickhouse_session import ClickhouseSession
 from dpone_provider.lab.enrolment import enrol_once
 from dpone_provider.lab.provisioning import SHOP, WAREHOUSE
@@ -75,10 +77,7 @@ class World:
 
     def clickhouse(self, statement: str) -> str:
         """Run one statement as ClickHouse's controller, past every wire."""
-        parts = urlsplit(self.lab.url("analytics_controller").reveal())
-        assert parts.port is not None
-        session = ClickhouseSession(port=parts.port, user=parts.username or "", password=Secret(parts.password or ""))
-        return session.ask(statement)
+        return clickhouse_session(self.lab, "analytics_controller").ask(statement)
 
     def violations(self) -> list[str]:
         """Return what the ledger's rows violate."""
@@ -91,16 +90,26 @@ class World:
             wire.up()
 
 
+def clickhouse_session(state: lab.LabState, credential: str) -> ClickhouseSession:
+    """Return a session of one of the lab's credentials for ClickHouse."""
+    parts = urlsplit(state.url(credential).reveal())
+    assert parts.hostname is not None
+    assert parts.port is not None
+    user, password = unquote(parts.username or ""), Secret(unquote(parts.password or ""))
+    return ClickhouseSession(host=parts.hostname, port=parts.port, user=user, password=password)
+
+
 @contextmanager
 def world(root: Path) -> Iterator[World]:
-    """Run the lab while the block runs."""
-    with lab.running(root / "lab") as state, ExitStack() as held:
+    """Run the lab while the block runs: with the ClickHouse that is given, if any, in the place of its own."""
+    with lab.running(root / "lab", analytics=given_clickhouse(os.environ)) as state, ExitStack() as held:
         enrolled = enrol_once(state, progress=lambda _: None)
+        clickhouse = state.analytics or state.clickhouse
         assert state.postgres is not None
-        assert state.clickhouse is not None
-        ports = {"postgres": state.postgres.port, "clickhouse": state.clickhouse.port}
-        wires = {name: held.enter_context(Wire(ports[engine])) for name, engine in ENGINES.items()}
-        wires["authority"] = held.enter_context(Wire(ports["postgres"]))
+        assert clickhouse is not None
+        engines = {"postgres": state.postgres, "clickhouse": clickhouse}
+        at = {name: engines[engine] for name, engine in ENGINES.items()} | {"authority": state.postgres}
+        wires = {name: held.enter_context(Wire(one.port, one.host)) for name, one in at.items()}
         (root / "credentials").mkdir(mode=0o700)
         environment = yaml.safe_load(enrolled.environment_file.read_text())
         for name in ENGINES:
@@ -111,7 +120,7 @@ def world(root: Path) -> Iterator[World]:
 
 
 def _through(wire: Wire, connection: dict[str, Any], directory: Path) -> None:
-    connection["endpoint"]["port"] = wire.port
+    connection["endpoint"] |= {"host": "127.0.0.1", "port": wire.port}
     directory.mkdir()
     for role, reference in connection["credentials"].items():
         rewired = directory / role
@@ -121,7 +130,7 @@ def _through(wire: Wire, connection: dict[str, Any], directory: Path) -> None:
 
 def _rewire(credential: Path, rewired: Path, wire: Wire) -> None:
     parts = urlsplit(credential.read_text().strip())
-    netloc = parts.netloc.rpartition(":")[0] + f":{wire.port}"
+    netloc = parts.netloc.rpartition("@")[0] + f"@127.0.0.1:{wire.port}"
     write_private(rewired, parts._replace(netloc=netloc).geturl() + "\n")
 
 

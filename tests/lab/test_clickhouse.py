@@ -1,37 +1,34 @@
-"""The lab's ClickHouse out of libchdb: rights, pool, and data that outlives the process."""
+"""The lab's ClickHouse, out of libchdb or given: rights, pool, and data that outlives the process."""
 
 from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from secrets import token_hex
 
 import pytest
 
 from dpone_provider import lab
+from dpone_provider.adapters.clickhouse.sql_users import create_statements, let_in_statement
+from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.account import engine_account
 from dpone_provider.lab.clickhouse_program import LIBRARY_VARIABLE, find_library
 from dpone_provider.lab.clickhouse_server import ClickhouseHome, start_library
 from dpone_provider.lab.clickhouse_session import ClickhouseSession
-from dpone_provider.lab.clickhouse_users import CONTROLLER, READER, lab_users, users_xml
+from dpone_provider.lab.clickhouse_users import CONTROLLER, READER, STAGE, lab_users, users_xml
 from dpone_provider.lab.condition import sweep
 from dpone_provider.lab.places import places_for, prepare
 from dpone_provider.lab.processes import take_lock
+from dpone_provider.lab.provisioning import new_secret
+from tests.acceptance.world import clickhouse_session
 
 pytestmark = pytest.mark.lab
 
 NOT_ALLOWED = r"\(ACCESS_DENIED\)"
-
-
-def session(state: lab.LabState, credential: str) -> ClickhouseSession:
-    parts = urlsplit(state.url(credential).reveal())
-    assert parts.port
-    assert parts.username
-    assert parts.password
-    return ClickhouseSession(port=parts.port, user=parts.username, password=Secret(parts.password))
 
 
 def from_pool(state: lab.LabState, number: int) -> ClickhouseSession:
@@ -40,9 +37,19 @@ def from_pool(state: lab.LabState, number: int) -> ClickhouseSession:
     return ClickhouseSession(port=state.clickhouse.port, user=name, password=password)
 
 
+def worker_for(state: lab.LabState, controller: ClickhouseSession, table: str) -> ClickhouseSession:
+    """Return a login for a staged table: from the pool, or made as the gate makes one."""
+    if state.pool():
+        return from_pool(state, 0)
+    name, password = f"dpone_v3_{token_hex(16)}", new_secret()
+    for statement in (*create_statements(name, password, [Relation(STAGE, table)]), let_in_statement(name, ())):
+        controller.ask(statement)
+    return replace(controller, user=name, password=password)
+
+
 @pytest.fixture
 def controller(clickhouse_lab: lab.LabState) -> ClickhouseSession:
-    return session(clickhouse_lab, "analytics_controller")
+    return clickhouse_session(clickhouse_lab, "analytics_controller")
 
 
 def test_both_databases_are_atomic(controller: ClickhouseSession) -> None:
@@ -51,7 +58,7 @@ def test_both_databases_are_atomic(controller: ClickhouseSession) -> None:
 
 
 def test_the_controller_stages_exchanges_and_drops(controller: ClickhouseSession, clickhouse_lab: lab.LabState) -> None:
-    worker = from_pool(clickhouse_lab, 0)
+    worker = worker_for(clickhouse_lab, controller, "a")
     uuid = "11111111-2222-4333-8444-555555555555"
     controller.ask(f"CREATE TABLE dpone_stage.a UUID '{uuid}' (x Int64) ENGINE = MergeTree ORDER BY x")
     controller.ask("CREATE TABLE mart.a (x Int64) ENGINE = MergeTree ORDER BY x")
@@ -59,7 +66,7 @@ def test_the_controller_stages_exchanges_and_drops(controller: ClickhouseSession
     assert worker.ask("SELECT sum(x) FROM dpone_stage.a") == "3"
     controller.ask("EXCHANGE TABLES dpone_stage.a AND mart.a")
     assert controller.ask("SELECT uuid FROM system.tables WHERE database = 'mart' AND name = 'a'") == uuid
-    assert session(clickhouse_lab, "analytics_reader").ask("SELECT count() FROM mart.a") == "2"
+    assert clickhouse_session(clickhouse_lab, "analytics_reader").ask("SELECT count() FROM mart.a") == "2"
     controller.ask("DROP TABLE dpone_stage.a SYNC SETTINGS max_table_size_to_drop = 0")
     controller.ask("DROP TABLE mart.a SYNC")
 
@@ -67,10 +74,15 @@ def test_the_controller_stages_exchanges_and_drops(controller: ClickhouseSession
 def test_the_controller_sees_everything_that_enrolment_asks_about(controller: ClickhouseSession) -> None:
     for table in ("users", "grants", "row_policies", "mutations", "projections", "processes", "tables"):
         assert controller.ask(f"SELECT count() >= 0 FROM system.{table}") == "1"
+
+
+@pytest.mark.pool
+def test_the_controller_sees_every_user_of_the_pool(controller: ClickhouseSession) -> None:
     seen = controller.ask("SELECT count() FROM system.users WHERE name LIKE 'dpone_v3_pool_%'")
     assert seen == "256"
 
 
+@pytest.mark.pool
 @pytest.mark.parametrize(
     "statement",
     [
@@ -87,6 +99,7 @@ def test_the_controller_manages_no_access_and_reaches_no_file(controller: Clickh
         controller.ask(statement)
 
 
+@pytest.mark.pool
 @pytest.mark.parametrize(
     "statement",
     [
@@ -111,6 +124,7 @@ def test_a_pool_user_can_only_fill_and_read_what_is_staged(
         from_pool(clickhouse_lab, 1).ask(statement)
 
 
+@pytest.mark.pool
 @pytest.mark.parametrize(
     "statement",
     ["SYSTEM STOP LISTEN HTTP", "SHOW DATABASES", "SELECT * FROM mart.b", "CREATE DATABASE x", "SHOW USERS"],
@@ -130,7 +144,7 @@ def test_what_a_killed_query_was_doing_is_told(controller: ClickhouseSession, cl
 def test_a_test_brings_users_of_its_own(tmp_path: Path) -> None:
     outsider = lab.ClickhouseUser(name="outsider", password=Secret("x"), grants=("INSERT ON mart.*",))
     with lab.clickhouse_only(tmp_path, extra=[outsider]) as state:
-        found = session(state, "analytics_controller").ask(
+        found = clickhouse_session(state, "analytics_controller").ask(
             "SELECT access_type FROM system.grants WHERE user_name = 'outsider' FORMAT JSONCompactEachRow"
         )
     assert json.loads(found) == ["INSERT"]

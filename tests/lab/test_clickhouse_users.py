@@ -51,10 +51,10 @@ def test_pool_names_carry_the_tag_of_our_logins_and_are_counted() -> None:
 def test_sql_for_a_real_server_holds_the_hash_and_puts_the_grant_option_last() -> None:
     user = ClickhouseUser(name="u", password=Secret("secret"), grants=("SELECT ON mart.*",))
     assert create_statements(user, more=ISSUING_GRANTS) == [
-        f"CREATE USER u IDENTIFIED WITH sha256_hash BY '{user.password_hash}' HOST IP '127.0.0.1'",
-        "GRANT SELECT ON mart.* TO u",
-        "GRANT CREATE USER, ALTER USER, DROP USER ON *.* TO u",
-        "GRANT SELECT, INSERT ON dpone_stage.* TO u WITH GRANT OPTION",
+        f"CREATE USER `u` IDENTIFIED WITH sha256_hash BY '{user.password_hash}' HOST IP '127.0.0.1'",
+        "GRANT SELECT ON mart.* TO `u`",
+        "GRANT CREATE USER, ALTER USER, DROP USER ON *.* TO `u`",
+        "GRANT SELECT, INSERT ON dpone_stage.* TO `u` WITH GRANT OPTION",
     ]
 
 

@@ -27,6 +27,7 @@ from dpone_provider.domain.occurrence import OccurrenceState
 from dpone_provider.domain.outcomes import DponeError, Failed, fail, unwind
 from dpone_provider.lab.airflow_api import AirflowApi, AirflowRun
 from dpone_provider.lab.airflow_run import airflow_running
+from dpone_provider.lab.clickhouse.given import GivenClickhouse
 from dpone_provider.lab.demo.stages import Stages
 from dpone_provider.lab.demo.workspace import Release, lay_out, release
 from dpone_provider.lab.enrolment import ENVIRONMENT, Enrolled, enrol_once
@@ -57,6 +58,8 @@ class Demo:
     told: Told
     given: GivenServer | None = None
     """A SQL Server that is warehouse and control authority in the place of the lab's PostgreSQL."""
+    analytics: GivenClickhouse | None = None
+    """A ClickHouse that is analytics in the place of the lab's."""
 
     def run(self) -> RunReportV1:
         """Run every stage in order; the first that is not observed ends the run. The report is complete either way."""
@@ -90,8 +93,11 @@ class Demo:
 
     def _lab(self, stack: ExitStack) -> Enrolled:
         with self.stages.stage("lab") as seen:
-            state = stack.enter_context(lab.running(self.root / "lab", given=self.given, progress=self.told))
-            engines = {"PostgreSQL": state.postgres, "SQL Server": state.mssql, "ClickHouse": state.clickhouse}
+            state = stack.enter_context(
+                lab.running(self.root / "lab", given=self.given, analytics=self.analytics, progress=self.told)
+            )
+            clickhouse = state.clickhouse or state.analytics
+            engines = {"PostgreSQL": state.postgres, "SQL Server": state.mssql, "ClickHouse": clickhouse}
             versions = {name: one.version for name, one in engines.items() if one is not None}
             seen.observed = ", ".join(f"{name} {version}" for name, version in versions.items())
             seen.evidence = dict(versions)
@@ -296,12 +302,18 @@ class AskedThroughApi:
         return same_try and found is not None and found.state in ("queued", "running", "deferred", "restarting")
 
 
-def run_demo(root: Path, dbt_python: Path | None, told: Told, given: GivenServer | None = None) -> RunReportV1:
+def run_demo(
+    root: Path,
+    dbt_python: Path | None,
+    told: Told,
+    given: GivenServer | None = None,
+    analytics: GivenClickhouse | None = None,
+) -> RunReportV1:
     """Run the demo with its files under ``root`` and return what was observed."""
     from dpone_provider.adapters.system.clock import SystemClock
 
     stages = Stages(SystemClock(), told, ENVIRONMENT)
-    return Demo(stages, root, dbt_python, told, given).run()
+    return Demo(stages, root, dbt_python, told, given, analytics).run()
 
 
 def _unobserved(subject: str, found: str, allowed: str) -> Failed:

@@ -93,8 +93,6 @@ class Enrolled:
     marker: Marker
     clock: SystemClock = field(default_factory=SystemClock)
     used: set[str] = field(default_factory=set)
-    prefix: str = "t"
-    """What the names of a test's tables begin with."""
 
     @property
     def service_id(self) -> ServiceId:
@@ -120,9 +118,9 @@ class Enrolled:
         """Change something as the controller."""
         Session(self.controller).mutate(sql, query_id=f"test-{next(_NUMBERS)}")
 
-    def name(self, prefix: str | None = None) -> str:
+    def name(self, prefix: str = "t") -> str:
         """Return a table name that no other test has."""
-        return f"{prefix or self.prefix}_{next(_NUMBERS)}"
+        return f"{prefix}_{next(_NUMBERS)}"
 
     def login(self, *staged: Relation) -> Credential:
         """Issue a login that no other test has, for these staged tables."""

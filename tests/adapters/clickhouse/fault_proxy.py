@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         query = parse_qs(urlsplit(self.path).query)
         statement = "".join(query.get("query", [])) or body[:2000].decode(errors="replace")
-        user, _, password = b64decode(self.headers.get("Authorization", "Basic ").split()[-1]).decode().partition(":")
+        user, password = self._login()
         seen = Seen(
             query_id="".join(query.get("query_id", [])),
             statement=statement,
@@ -153,6 +153,12 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
+    def _login(self) -> tuple[str, str]:
+        if "X-ClickHouse-User" in self.headers:
+            return self.headers["X-ClickHouse-User"], self.headers.get("X-ClickHouse-Key", "")
+        user, _, password = b64decode(self.headers.get("Authorization", "Basic ").split()[-1]).decode().partition(":")
+        return user, password
+
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -171,6 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         dropped = {"transfer-encoding", "content-length", "connection", "host"}
         headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
         if instead.login is not None:
+            headers = {name: value for name, value in headers.items() if not name.lower().startswith("x-clickhouse-")}
             headers["Authorization"] = "Basic " + b64encode(":".join(instead.login).encode()).decode()
         connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream)  # type: ignore[attr-defined]
         try:

@@ -30,9 +30,10 @@ class MadeUser:
 
 @dataclass(slots=True)
 class MadeUsers:
-    """The proxy's rule. ``stand_in`` is the ready-made user for whom logins run."""
+    """The proxy's rule. ``stand_in`` is the ready-made user for whom logins run, unless ``stand_ins`` names another."""
 
     stand_in: tuple[str, str]
+    stand_ins: dict[str, tuple[str, str]] = field(default_factory=dict)
     users: dict[str, MadeUser] = field(default_factory=dict)
     statements: list[str] = field(default_factory=list)
 
@@ -47,19 +48,27 @@ class MadeUsers:
                 return self._change(seen.statement)
         about = _LOGIN.search(seen.path)
         name = about[0] if about else ""
-        if "FROM system.users" in seen.statement:
+        if "FROM system.users WHERE" in seen.statement:
             return SendInstead(statement=self._listed(seen.statement, name))
-        return SendInstead(renamed=(name, self.stand_in[0])) if name else PassOn()
+        return SendInstead(renamed=(name, self.stands_in(name)[0])) if name else PassOn()
+
+    def logins(self) -> list[str]:
+        """Return the users that are logins of ours."""
+        return [name for name in self.users if name.startswith(PRINCIPAL_PREFIX)]
+
+    def stands_in(self, name: str) -> tuple[str, str]:
+        """Return the ready-made user for whom a login runs, with its password."""
+        return self.stand_ins.get(name, self.stand_in)
 
     def _log_in(self, seen: Seen) -> Fault:
         user = self.users.get(seen.user)
         given = hashlib.sha256(seen.password.encode()).hexdigest()
         if user is None or user.hosts == "NONE" or user.password_hash != given:
             return DENIED
-        return SendInstead(login=self.stand_in)
+        return SendInstead(login=self.stands_in(seen.user))
 
     def _change(self, statement: str) -> Fault:
-        name = re.findall(r"`(dpone_v3_[0-9a-f]+)`", statement)[-1]
+        name = re.findall(r"`(\w+)`", statement)[-1]
         if statement.startswith("CREATE"):
             if name in self.users:
                 return AnswerError(493, "ACCESS_ENTITY_ALREADY_EXISTS")
@@ -78,7 +87,7 @@ class MadeUsers:
 
     def _listed(self, statement: str, name: str) -> str:
         if "startsWith" in statement:
-            return f"SELECT true, {list(self.users)}::Array(String) FORMAT Native"
+            return f"SELECT true, {self.logins()}::Array(String) FORMAT Native"
         user = self.users.get(name)
         row = "" if user is None else f"('{'1' * 32}', {user.hosts != 'NONE'}, {user.grants}::Array(String))"
         return f"SELECT true, [{row}]::Array(Tuple(String, Bool, Array(String))) FORMAT Native"

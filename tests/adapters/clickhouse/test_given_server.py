@@ -33,9 +33,9 @@ pytestmark = pytest.mark.clickhouse
 
 
 @pytest.fixture(scope="module")
-def enrolled() -> Iterator[Enrolled]:
+def enrolled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enrolled]:
     """Hold the given server, enrolled."""
-    with given_enrolled() as made:
+    with given_enrolled(tmp_path_factory.mktemp("given")) as made:
         yield made
 
 

@@ -19,7 +19,6 @@ from dpone_provider.domain.identity import Principal, Relation, principal_name
 from dpone_provider.domain.outcomes import Failed, Refused
 from dpone_provider.domain.secret import Secret
 from tests.adapters.clickhouse.enrolled import Enrolled, new_attempt
-from tests.adapters.clickhouse.given import preparation
 
 NAME = "dpone_v3_0123456789abcdef0123456789abcdef"
 STAGED = Relation("dpone_stage", "dpone_0123456789abcdef_fedcba9876543210")
@@ -43,13 +42,6 @@ def test_clickhouse_reads_every_statement_as_it_is_meant(enrolled: Enrolled, sta
     quoted = statement.replace("\\", "\\\\").replace("'", "\\'")
     ((answer,),) = enrolled.ask(f"SELECT formatQuerySingleLine('{quoted}')")
     assert answer == formatted
-
-
-@pytest.mark.lab
-def test_clickhouse_reads_what_prepares_a_given_server(enrolled: Enrolled) -> None:
-    for statement in preparation(enrolled.controller):
-        quoted = statement.replace("'", "''")
-        assert enrolled.ask(f"SELECT formatQuerySingleLine('{quoted}') <> ''") == [(1,)]
 
 
 def test_the_password_itself_is_in_no_statement() -> None:

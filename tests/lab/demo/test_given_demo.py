@@ -9,7 +9,7 @@ import pytest
 from dpone_provider.documents.reading import read
 from dpone_provider.documents.run_report import RunReportV1, Verdict
 from tests.acceptance.test_demo import FLIGHTS, start
-from tests.adapters.mssql.given_server import GivenServer, require
+from tests.adapters.mssql.given_server import VARIABLE, GivenServer, require
 from tests.adapters.mssql.installed import NEEDED
 
 pytestmark = [pytest.mark.mssql, pytest.mark.scheduler, pytest.mark.timeout(1800)]
@@ -30,7 +30,7 @@ def left_of_labs(found: GivenServer) -> list[str]:
 def test_the_whole_path_is_observed_and_nothing_is_left_on_the_server(tmp_path: Path) -> None:
     found = require(*NEEDED)
     before = left_of_labs(found)
-    demo = start(tmp_path, given=True)
+    demo = start(tmp_path, given=VARIABLE)
     out, err = demo.communicate(timeout=1700)
     assert demo.returncode == 0, err.decode()[-6000:]
     report = read(RunReportV1, out, "the report")

@@ -27,7 +27,7 @@ def reload_users(path: str) -> None:
 
 
 def answer(user: str, statement: str, users_path: str) -> str:
-    if made := re.match(r"CREATE USER (\w+) IDENTIFIED WITH sha256_hash BY '(\w+)'", statement):
+    if made := re.match(r"CREATE USER `(\w+)` IDENTIFIED WITH sha256_hash BY '(\w+)'", statement):
         users_from_sql[made[1]] = made[2]
     elif statement.startswith("GRANT "):
         grants.append(statement)
@@ -36,7 +36,7 @@ def answer(user: str, statement: str, users_path: str) -> str:
     elif statement == "SELECT version()":
         return VERSION + "\n"
     elif statement == "SHOW GRANTS":
-        return "\n".join(grant for grant in grants if f" TO {user}" in grant) + "\n"
+        return "\n".join(grant for grant in grants if f" TO `{user}`" in grant) + "\n"
     elif statement == "SHOW USERS":
         return "\n".join(sorted(users_from_sql | users_from_file)) + "\n"
     elif not statement.startswith("CREATE DATABASE "):
