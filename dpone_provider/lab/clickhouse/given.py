@@ -88,6 +88,16 @@ def given_clickhouse(environ: Mapping[str, str]) -> GivenClickhouse | None:
 
 def _tls(found: ResolvedReference) -> TlsMode:
     """Nothing said is plain HTTP, which is what port 8123 speaks."""
+    if len(found.options) > 1 or any(name != "encrypt" for name, _ in found.options):
+        unwind(
+            refuse(
+                "url_option_unknown",
+                f"variable {VARIABLE}",
+                found="an option that is not known here, or one that is given twice",
+                allowed=f"?encrypt={'|'.join(_TLS)}, once",
+                next_command=f"correct {VARIABLE}, or {UNSET}",
+            )
+        )
     said = dict(found.options).get("encrypt", TlsMode.DISABLED.value)
     if said not in _TLS:
         unwind(

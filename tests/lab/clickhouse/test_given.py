@@ -39,6 +39,7 @@ def test_port_8123_speaks_plain_http_and_the_url_says_otherwise() -> None:
         ("postgresql://me:hush-hush@db.internal/postgres", "given_server_engine"),
         ("clickhouse://me:hush-hush@db.internal/default?encrypt=maybe", "tls_option_unsupported"),
         ("clickhouse://me:hush-hush@db.internal/default?encrypt=strict", "tls_option_unsupported"),
+        ("clickhouse://me:hush-hush@db.internal/default?secure=1", "url_option_unknown"),
     ],
 )
 def test_a_value_that_is_no_url_of_a_clickhouse_is_refused_and_not_repeated(value: str, reason: str) -> None:
