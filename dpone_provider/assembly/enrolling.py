@@ -63,7 +63,7 @@ class Pins:
     """
 
     entry: Mapping[str, Any]
-    refused: Refused | Unknown | None
+    refused: Refused | None
 
 
 def pins(login: Login, names: ControlNames) -> Pins:
@@ -92,6 +92,8 @@ def pins(login: Login, names: ControlNames) -> Pins:
         if at.kind is EngineKind.CLICKHOUSE:
             database |= {"engine": "Atomic", "staging_schema": STAGING_DATABASE}
         return Pins(entry, None)
+    if isinstance(enrolment, Unknown):
+        unwind(enrolment)
     return Pins(entry, None if enrolment.problem.reason == NOT_ENROLLED else enrolment)
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import pytest
 from click.testing import CliRunner, Result
 
+from dpone_provider.application.installation.shipped import Names, expected
 from dpone_provider.cli.root import dpone
 from tests.adapters.mssql.fake_instance import FakeInstance
 from tests.adapters.mssql.odbc import PASSWORD, needs_odbc
@@ -149,3 +151,46 @@ def test_the_url_says_how_to_connect(monkeypatch: pytest.MonkeyPatch, command: t
         done = run(monkeypatch, server.port, *command, query="?encrypt=trust")
         assert server.passwords == [PASSWORD]
     assert done.exit_code == 12
+
+
+@dataclass
+class Stopping(FakeInstance):
+    """An instance with everything installed, that hangs up at one of the batches that it is sent."""
+
+    at: int | None = None
+
+    def answer(self, text: str, values: Sequence[Cell], number: int) -> Sequence[Answer]:
+        """Answer, or hang up."""
+        return [Cut()] if len(self.server.batches) - 1 == self.at else super().answer(text, values, number)
+
+
+def everything_installed() -> dict[str | None, list[tuple[Cell, ...]]]:
+    """Return what an instance says of itself on which each script was run."""
+    found = expected(Names(control_database="dpone_control", controller_login="dpone_controller"), ())
+    return {
+        place.database or None: [(str(one.kind), one.name, one.definition, int(one.enabled)) for one in objects]
+        for place, objects in found.items()
+    }
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_server_that_stops_at_any_step(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    """Never a success, never a shorter list: unknown at each step; what only reads says that nothing changed."""
+
+    def looked(at: int | None) -> tuple[Result, FakeInstance]:
+        with Stopping(described=everything_installed(), at=at).serving() as instance:
+            return run(monkeypatch, instance.server.port, *command, "--tls", "disabled"), instance
+
+    done, whole = looked(None)
+    assert (done.exit_code, whole.logins) == (0, {}), done.output
+    steps = len(whole.server.batches)
+    assert steps >= 4
+    changes = set()
+    for at in range(steps):
+        done, instance = looked(at)
+        said = told(done)
+        assert (done.exit_code, said["outcome"]) == (12, "failure"), (at, said)
+        changes.add(said["state_change"])
+        if instance.logins:
+            assert "dpone recover" in said["next_command"]
+    assert changes == {"nothing changed", *(["state may have changed"] if "self-test" in command else [])}
