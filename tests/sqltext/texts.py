@@ -56,6 +56,7 @@ HOLES = {
     "sid": "0x64706F6E650100000000000000000000",
     "table_text": "N't'",
     "text": "N'SELECT 1'",
+    "trace_text": "N't'",
     "type": "int",
     "types": "[a] int NOT NULL",
 }

@@ -14,7 +14,7 @@ from sqlglot import exp
 from tests.sqltext.binding import aggregates, types
 from tests.sqltext.binding.aggregates import ordered
 from tests.sqltext.binding.expressions import type_of
-from tests.sqltext.binding.world import DATABASES, OWN, Columns, Fault, Relation, Shape, World
+from tests.sqltext.binding.world import DATABASES, OWN, STAND_IN, Columns, Fault, Relation, Shape, World, server_views
 
 OPEN_JSON: Columns = {"key": "nvarchar(4000)", "value": "nvarchar(max)", "type": "int"}
 """What OPENJSON gives without WITH. Source: "OPENJSON"."""
@@ -57,6 +57,7 @@ class Binder:
     elsewhere: bool = False
     line: int = 0
     faults: list[Fault] = field(default_factory=list)
+    wanted: set[str] = field(default_factory=set)
     bound: dict[int, tuple[Scope, str]] = field(default_factory=dict)
     kinds: dict[int, str] = field(default_factory=dict)
     ctes: list[dict[str, Columns]] = field(default_factory=list)
@@ -260,8 +261,12 @@ class Binder:
             self.visit(node.this, scopes)
             given = node.args.get("expressions") or ()
             return {one.this.name: one.args["kind"].sql("tsql").lower() for one in given} or OPEN_JSON
-        self.fault("208", f"{node.sql('tsql')} in a FROM")
-        return None
+        known = server_views().get(f"sys.{node.name}")
+        for one in node.expressions if known is not None else ():
+            self.visit(one, scopes)
+        if known is None:
+            self.fault("208", f"{node.sql('tsql')} in a FROM")
+        return known
 
     def _of_table(self, node: Any) -> Columns | None:
         if isinstance(node.this, exp.Parameter):
@@ -280,9 +285,10 @@ class Binder:
         """Return what a name stands for; None where it is left open, or is not there, which is a fault."""
         if not schema and name in self.tables:
             return self.tables[name]
-        if not schema and quoted and self.loose:
+        if (quoted and self.loose and not schema) or (self.elsewhere and (quoted or name == STAND_IN)):
             return None
-        found = self.world.relation(DATABASES.get(database, database) or self.database, schema, name)
+        where = "" if self.elsewhere else DATABASES.get(database, database)
+        found = self.world.relation(where or self.database, schema, name)
         if found is None and (schema in OWN or schema == "sys" or not self.elsewhere):
             self.fault("208", f"{'.'.join(filter(None, (database, schema, name)))} in database {self.database}")
         return found
@@ -342,8 +348,10 @@ class Binder:
         if isinstance(node.this, exp.Parameter):
             return "int"
         name = f"@{node.name}"
-        if name not in self.variables and not self.loose:
-            self.fault("137", f"{name} is not declared")
+        if name not in self.variables:
+            self.wanted.add(name)
+            if not self.loose:
+                self.fault("137", f"{name} is not declared")
         return self.variables.get(name, types.UNKNOWN)
 
     def _sequence(self, node: Any) -> None:
@@ -356,7 +364,7 @@ class Binder:
             self.visit(one, scopes)
         name = called.name
         kind = self.world.functions.get((self.database, named.name, name))
-        if kind is None:
+        if kind is None and (named.name in OWN or not self.elsewhere):
             self.fault("4121", f"function {named.sql()}.{name}")
         return kind or types.UNKNOWN
 
@@ -373,7 +381,8 @@ class Binder:
                 if columns is not None and node.name not in columns:
                     self.fault("207", f"{node.table}.{node.name}")
                 return (columns or {}).get(node.name, types.UNKNOWN)
-        self.fault("4104" if node.table else "207", node.sql("tsql"))
+        if not (self.elsewhere and node.name == STAND_IN):
+            self.fault("4104" if node.table else "207", node.sql("tsql"))
         return types.UNKNOWN
 
     def _has(self, source: Source, node: Any) -> bool:

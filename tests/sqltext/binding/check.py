@@ -13,6 +13,7 @@ from tests.sqltext.binding.forms import Other, Table
 from tests.sqltext.binding.program import Program
 from tests.sqltext.binding.statements import statements, within
 from tests.sqltext.binding.world import CONTROL, DATABASES, MASTER, TARGET, Fault, Shape, World
+from tests.sqltext.of_tests import statements_of_tests
 from tests.sqltext.texts import Text, adapter_statements, ledger_batches, ledger_statements, scripts
 
 IN_CONTROL = frozenset({"adapters/mssql/gate.sql: issue"})
@@ -21,11 +22,12 @@ IN_CONTROL = frozenset({"adapters/mssql/gate.sql: issue"})
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A text that was bound: what is wrong with it, and what results it may give."""
+    """A text that was bound: what is wrong, what results it may give, and the variables that it is given."""
 
     text: Text
     faults: tuple[Fault, ...]
     shapes: tuple[Shape, ...]
+    wanted: frozenset[str]
 
 
 @cache
@@ -59,7 +61,8 @@ def bind(world: World, text: Text, database: str, *, loose: bool, elsewhere: boo
         program.database = each.database
         program.faults += each.faults
         program.shapes += each.shapes
-    return Bound(text, tuple(program.faults), tuple(program.shapes))
+        program.wanted |= each.wanted
+    return Bound(text, tuple(program.faults), tuple(program.shapes), frozenset(program.wanted))
 
 
 @cache
@@ -67,7 +70,7 @@ def all_bound() -> Mapping[str, Bound]:
     """Return every text that ships or is compiled, bound, by name."""
     world, of_scripts = installed()
     rest: Iterable[Text] = (*ledger_statements(), *ledger_batches(), *adapter_statements())
-    bound = (*of_scripts, *(bind(world, text, place(text.name), loose=True) for text in rest))
+    bound = (*of_scripts, *(bind(world.copy(), text, place(text.name), loose=True) for text in rest))
     return {one.text.name: one for one in bound}
 
 
@@ -76,3 +79,21 @@ def place(name: str) -> str:
     if name.startswith(("ledger", "adapters/ledger")) or name in IN_CONTROL:
         return CONTROL
     return MASTER if name.startswith("lab/") else TARGET
+
+
+@cache
+def anywhere() -> World:
+    """Return a world in which everything that the scripts make stands in one database: a test says where it runs."""
+    world, _ = installed()
+    return World(
+        {(CONTROL, schema, name): one for (_, schema, name), one in world.relations.items()},
+        {(CONTROL, schema, name): one for (_, schema, name), one in world.procedures.items()},
+        {(CONTROL, schema, name): one for (_, schema, name), one in world.functions.items()},
+        {(CONTROL, schema, name) for _, schema, name in world.others},
+        set(world.principals),
+    )
+
+
+def bound_of_tests() -> tuple[Bound, ...]:
+    """Return what tests send to a given server, bound."""
+    return tuple(bind(anywhere().copy(), text, CONTROL, loose=True, elsewhere=True) for text in statements_of_tests())

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from dpone_provider.application.installation.tsql import Kind, Token
-from tests.sqltext.binding import types
+from tests.sqltext.binding import keys, types
 from tests.sqltext.binding.forms import Other, Said, Table
 from tests.sqltext.binding.statements import closed, named, parts
-from tests.sqltext.binding.world import DATABASES, OWN, Fault, Relation, World
+from tests.sqltext.binding.world import DATABASES, OWN, STAND_IN, Fault, Relation, World
 
 ENDS_DEFAULT = frozenset({"CONSTRAINT", "NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES"})
-STAND_IN = "x"
-"""What stands for a name that a statement is built with."""
 _PLACE = re.compile(r"%(?:%|[-+0 #]*\d*(?:\.\d+)?[sdiuxXo]|I64d)")
 LEAST, MOST = 50_000, 2_147_483_647
 
@@ -22,7 +20,8 @@ LEAST, MOST = 50_000, 2_147_483_647
 def make(world: World, database: str, table: Table) -> Relation:
     """Take a table as made."""
     schema, name = ("", *table.name)[-2:]
-    made = Relation(name, {one.name: one.type for one in table.columns}, table.columns)
+    unique = frozenset(frozenset(key.columns) for key in keys.of_table(table.inner) if key.unique)
+    made = Relation(name, {one.name: one.type for one in table.columns}, table.columns, unique)
     world.relations[database, schema, name] = made
     return made
 
@@ -56,7 +55,7 @@ def _said(one: Said, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
 def other_faults(world: World, database: str, one: Other) -> list[Fault]:
     """Return the names in a definition or grant that stand for nothing."""
     found = one.tokens
-    faults = []
+    faults = _index_faults(world, database, found)
     for name, at in _names(found):
         given, schema, last = ("", "", "", *name)[-3:]
         where = DATABASES.get(given, given) or database
@@ -66,6 +65,17 @@ def other_faults(world: World, database: str, one: Other) -> list[Fault]:
         elif schema in OWN:
             faults += _columns(world.relation(where, schema, last), found, at)
     return faults
+
+
+def _index_faults(world: World, database: str, found: Sequence[Token]) -> list[Fault]:
+    indexed = keys.of_index(found)
+    if indexed is None:
+        return []
+    name, key = indexed
+    schema, last = ("", *name)[-2:]
+    table = world.relation(database, schema, last)
+    said = key.faults(table.columns) if table is not None else ()
+    return [Fault(number, key.line, f"{last}: {words}") for number, words in said]
 
 
 def _names(found: Sequence[Token]) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -93,7 +103,11 @@ def constraint_faults(world: World, database: str, table: Relation, inner: Seque
 
     ``inner`` is what stands between the parentheses of a CREATE TABLE, or behind the ADD of an ALTER TABLE.
     """
-    faults: list[Fault] = []
+    faults = [
+        Fault(number, key.line, f"{table.name}: {said}")
+        for key in keys.of_table(inner)
+        for number, said in key.faults(table.columns)
+    ]
     for part in parts(inner):
         for at, token in enumerate(part[:-1]):
             if token.word in ("KEY", "UNIQUE", "CLUSTERED", "NONCLUSTERED") and part[at + 1].text == "(":
@@ -108,11 +122,15 @@ def _reference(world: World, database: str, table: Relation, part: Sequence[Toke
     name, end = named(part, at + 1)
     schema, last = ("", *name)[-2:]
     goal = world.relation(database, schema, last)
+    if goal is None and not schema:
+        return
     if goal is None:
         yield Fault("1767", line, f"REFERENCES {'.'.join(name)}")
         return
     there = [one[0].name for one in parts(part[end + 1 : closed(part, end)])]
     here = _referring(part[:at])
+    if frozenset(there) not in goal.keys:
+        yield Fault("1776", line, f"{', '.join(there)} is no key of {goal.name}")
     if len(here) != len(there):
         yield Fault("8139", line, f"{len(here)} columns refer to {len(there)} of {goal.name}")
     for one, other in zip(here, there, strict=False):

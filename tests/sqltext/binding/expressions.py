@@ -11,9 +11,10 @@ from tests.sqltext.binding import types
 from tests.sqltext.binding.world import server_functions
 
 COMPARISON = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-CHARACTERS = (exp.Lower, exp.Upper, exp.Concat, exp.GroupConcat, exp.Trim, exp.Repeat, exp.Chr)
+CHARACTERS = (exp.Concat, exp.GroupConcat, exp.Chr)
 NUMBERS = (exp.Count, exp.Length, exp.DateDiff, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 LIKE_ARGUMENT = (exp.Max, exp.Min, exp.Coalesce, exp.Nullif, exp.FirstValue, exp.Substring, exp.Paren, exp.Window)
+LIKE_TEXT = (exp.Lower, exp.Upper, exp.Trim, exp.Repeat)
 COLLATIONS = frozenset({"DATABASE_DEFAULT", "CATALOG_DEFAULT", "Latin1_General_100_BIN2", "Latin1_General_BIN2"})
 """Those that are named."""
 Found = list[tuple[str, str]]
@@ -64,6 +65,9 @@ def _by_class(node: Any, parts: list[str]) -> tuple[str, Found]:
         return "nvarchar(4000)", []
     if isinstance(node, NUMBERS):
         return types.common(parts) if isinstance(node, exp.Sub) else "int", []
+    if isinstance(node, LIKE_TEXT):
+        kind = parts[0] if parts else types.UNKNOWN
+        return (kind if types.family(kind) == "char" and not kind.startswith(types.TEXT) else "nvarchar(4000)"), []
     if isinstance(node, LIKE_ARGUMENT):
         return (parts[0] if parts else types.UNKNOWN), []
     if isinstance(node, exp.SHA2 | exp.SHA | exp.MD5):

@@ -13,7 +13,21 @@ NO_FUNCTIONS = frozenset(
     {
         *("ALL", "AND", "ANY", "APPLY", "AS", "BY", "CASE", "CHECK", "DISTINCT", "ELSE", "EXCEPT", "EXEC", "EXISTS"),
         *("FROM", "GROUP", "HAVING", "IN", "INTERSECT", "JOIN", "KEY", "NOT", "ON", "OPENJSON", "OR", "OVER", "SELECT"),
-        *("SET", "THEN", "TOP", "UNION", "VALUES", "WHEN", "WHERE", "WITH", "LIKE", "BETWEEN", "ESCAPE", "UPDATE"),
+        *(
+            "OPTION",
+            "SET",
+            "THEN",
+            "TOP",
+            "UNION",
+            "VALUES",
+            "WHEN",
+            "WHERE",
+            "WITH",
+            "LIKE",
+            "BETWEEN",
+            "ESCAPE",
+            "UPDATE",
+        ),
     }
 )
 """Words that a parenthesis may follow."""

@@ -7,12 +7,11 @@ from itertools import pairwise
 
 from dpone_provider.application.installation.tsql import Kind, Token
 from tests.sqltext.binding.forms import Other
-from tests.sqltext.binding.world import Fault, World
+from tests.sqltext.binding.world import STAND_IN, Fault, World
 
 MAKES = frozenset({"LOGIN", "ROLE", "USER"})
 GIVEN = frozenset({"dbo", "public", "guest", "dpone_controller", "warehouse_reader", "sysadmin"})
 """The server's own, and logins that an administrator makes before."""
-STAND_IN = "x"
 
 
 def make(world: World, one: Other) -> None:

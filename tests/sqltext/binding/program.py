@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpone_provider.application.installation.tsql import Kind, Token, batches, tokens
-from tests.sqltext.binding import definitions, principals, queries, types, writes
-from tests.sqltext.binding.binder import Binder, Scope, Source, shape
+from tests.sqltext.binding import definitions, principals, queries, seeks, types, writes
+from tests.sqltext.binding.binder import Binder, Outputs, Scope, Source, shape
 from tests.sqltext.binding.calls import arguments_faults
 from tests.sqltext.binding.forms import (
     Assign,
@@ -30,7 +31,7 @@ from tests.sqltext.binding.forms import (
     Variable,
 )
 from tests.sqltext.binding.functions import function_faults
-from tests.sqltext.binding.statements import named, statements
+from tests.sqltext.binding.statements import named, statements, within
 from tests.sqltext.binding.world import (
     DATABASES,
     OWN,
@@ -61,6 +62,7 @@ class Program:
     moved: tuple[str, ...] = ()
     shapes: list[Shape] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    wanted: set[str] = field(default_factory=set)
 
     def fault(self, number: int | str, line: int, found: str) -> None:
         """Note what is wrong."""
@@ -69,7 +71,9 @@ class Program:
     def binder(self, line: int) -> Binder:
         """Return what binds queries here; its faults are this program's."""
         known = (self.world, self.database, self.variables, self.tables)
-        return Binder(*known, loose=self.loose, elsewhere=self.elsewhere, line=line, faults=self.faults)
+        return Binder(
+            *known, loose=self.loose, elsewhere=self.elsewhere, line=line, faults=self.faults, wanted=self.wanted
+        )
 
     def run(self, read: Sequence[Statement]) -> None:
         """Bind statements in their order; one that cannot be read is a fault."""
@@ -128,7 +132,7 @@ class Program:
 
     def _unknown_types(self, kinds: Sequence[str], line: int, what: str) -> None:
         for kind in kinds:
-            if not types.is_known(kind):
+            if kind and not types.is_known(kind):
                 self.fault("2715", line, f"{what}: type {kind}")
 
     def _assign(self, one: Assign) -> None:
@@ -168,7 +172,16 @@ class Program:
                 kept.append(found[at])
                 at += 1
         self._functions(kept, line)
-        self.binder(line).outputs(queries.condition(kept))
+        self.asked(kept, queries.condition(kept), line)
+
+    def asked(self, found: Sequence[Token], node: Any, line: int) -> Outputs:
+        """Bind a query and return what it gives; what its hints force is possible."""
+        binder = self.binder(line)
+        outputs = binder.outputs(node)
+        for seek in seeks.seeks(found):
+            if why := seeks.unsought(node, seek, binder.kinds):
+                self.fault("8622", line, why)
+        return outputs
 
     def _moves(self, column: Token, line: int) -> None:
         if column.name not in self.moved:
@@ -199,13 +212,15 @@ class Program:
             case "DELETE":
                 writes.delete(self, one)
             case _:
-                outputs = self.binder(one.line).outputs(queries.query(one.tokens))
+                outputs = self.asked(one.tokens, queries.query(one.tokens), one.line)
                 if outputs:
                     self.shapes.append(shape(outputs))
 
     # Calls
 
     def _call(self, one: Call) -> None:
+        if one.procedure[0] == "(":
+            return
         if one.result:
             self._known(one.result, one.line)
         given = [
@@ -215,10 +230,17 @@ class Program:
         shapes = self._called(one, given)
         if one.into:
             target, listed, _ = writes.into(self, one.into)
+            if self._nests(one):
+                self.fault("8164", one.line, f"INSERT of what {one.procedure[-1]} gives, which has one itself")
             for each in shapes:
                 writes.put(self, target, listed, [kind for _, kind in each.columns], one.line)
         else:
             self.shapes += shapes
+
+    def _nests(self, one: Call) -> bool:
+        schema, name = ("", *one.procedure)[-2:]
+        found = self.world.procedures.get((self.database, schema, name))
+        return found is not None and found.nests
 
     def _is_default(self, value: Tokens) -> bool:
         return not value or value[0].word == "DEFAULT"
@@ -238,7 +260,7 @@ class Program:
         if name[-1] == EXECUTE_SQL:
             return self._executed(one, DATABASES.get(name[0], self.database) if len(name) > 2 else self.database)
         database, schema, last = ("", "", "", *name)[-3:]
-        where = DATABASES.get(database, database) or self.database
+        where = (not self.elsewhere and DATABASES.get(database, database)) or self.database
         found = server_procedures().get(last) if schema == "sys" else self.world.procedures.get((where, schema, last))
         if found is None and schema not in OWN and schema != "sys" and self.elsewhere:
             return ()
@@ -257,6 +279,8 @@ class Program:
         written = text.value[0]
         sql = self.built.get(written.text, "") if written.kind is Kind.VARIABLE else whole(text.value, 0)
         inner = Program(self.world, database, elsewhere=self.elsewhere)
+        for argument in (text, *rest[:1]):
+            self._wide(argument.value[0], one.line)
         if rest and rest[0].value[0].kind is Kind.STRING:
             declared = statements(tokens(f"DECLARE {rest[0].value[0].value};"))
             parameters = declared[0].variables if declared and isinstance(declared[0], Declare) else ()
@@ -272,6 +296,13 @@ class Program:
         inner.batch(sql, one.line)
         self.faults += inner.faults
         return tuple(inner.shapes)
+
+    def _wide(self, said: Token, line: int) -> None:
+        """Both texts are nvarchar, constants too."""
+        narrow = not said.text.startswith("N'") if said.kind is Kind.STRING else False
+        kind = self.variables.get(said.text, "")
+        if narrow or (kind and not kind.startswith("nvarchar")):
+            self.fault("214", line, f"sp_executesql with {kind or 'a constant'} that is no nvarchar")
 
     def batch(self, sql: str, line: int) -> None:
         """Bind a text of one batch or more."""
@@ -303,7 +334,8 @@ class Program:
             case _:
                 self.world.procedures[key] = Procedure(one.parameters)
                 inner.run(one.body)
-                self.world.procedures[key] = Procedure(one.parameters, tuple(inner.shapes))
+                nests = any(isinstance(each, Call) and bool(each.into) for each in within(one.body))
+                self.world.procedures[key] = Procedure(one.parameters, tuple(inner.shapes), nests=nests)
         self.faults += inner.faults
 
     def _view(self, one: Module, inner: Program, key: tuple[str, str, str]) -> None:
@@ -348,5 +380,5 @@ class Program:
         else:
             principals.make(self.world, one)
             self.faults += definitions.other_faults(self.world, self.database, one)
-            if not self.loose:
+            if not (self.loose or self.elsewhere):
                 self.faults += principals.unknown(self.world, one)

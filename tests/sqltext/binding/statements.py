@@ -126,10 +126,13 @@ def fields(inner: Sequence[Token]) -> tuple[Field, ...]:
     keys: set[str] = set()
     for part in parts(inner):
         words = [token.word for token in part]
-        if words[0] in ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "INDEX"):
+        if words[0] in ("CONSTRAINT", "PERIOD", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "INDEX"):
             if "PRIMARY" in words:
                 opened = next(at for at, token in enumerate(part) if token.text == "(")
                 keys |= {token.name for token in part[opened : closed(part, opened)]}
+            continue
+        if words[1:2] == ["AS"]:
+            columns.append(Field(part[0].name, "", nullable=True, filled=True))
             continue
         kind, _ = typed(part, 1)
         held = "PRIMARY" in words or ("NOT", "NULL") in pairwise(words)
@@ -225,10 +228,10 @@ class _Reader:
         start, depth, cases = self.at, 0, 0
         while self.at < len(self.found):
             depth += {"(": 1, ")": -1}.get(self.text(), 0)
-            ends = depth == 0 and cases == 0 and self.word() in ("END", "ELSE") and self.at > start
+            ends = depth == 0 and cases == 0 and self.word() in ("END", "ELSE") and self.word(-1) != "ROW"
             if (self.text() == ";" and depth == 0) or ends:
                 break
-            cases += {"CASE": 1, "END": -1}.get(self.word(), 0)
+            cases = max(0, cases + {"CASE": 1, "END": -1}.get(self.word(), 0))
             self.at += 1
         read = tuple(self.found[start : self.at])
         if self.text() == ";":
@@ -244,12 +247,14 @@ class _Reader:
         kind = self.word()
         name, self.at = named(self.found, self.at + 1)
         head_start, depth = self.at, 0
-        while not (self.word() == "AS" and depth == 0):
+        while not (self.word() == "AS" and depth == 0 and self.word(-1) not in ("EXECUTE", "EXEC")):
             depth += {"(": 1, ")": -1}.get(self.text(), 0)
             self.at += 1
         head = self.found[head_start : self.at]
         self.at += 1
         body = tuple(self.until())
+        if kind == "VIEW":
+            return Module(line=line, kind=kind, name=name, body=body)
         if kind == "TRIGGER":
             return Module(line=line, kind=kind, name=name, on=named(head, 1)[0], body=body)
         returns = ""
@@ -257,7 +262,9 @@ class _Reader:
             close = closed(head, 0)
             returns, _ = typed(head, close + 2)
             head = head[1:close]
-        return Module(line=line, kind=kind, name=name, parameters=_variables(head), returns=returns, body=body)
+        options = next((at for at, token in enumerate(head) if token.word == "WITH"), len(head))
+        parameters = _variables(head[:options])
+        return Module(line=line, kind=kind, name=name, parameters=parameters, returns=returns, body=body)
 
 
 def _simple(line: int, found: Tokens) -> Statement:
@@ -266,6 +273,8 @@ def _simple(line: int, found: Tokens) -> Statement:
         return Declare(line, _variables(found[1:]))
     if word == "SET" and found[1].kind is Kind.VARIABLE:
         return Assign(line, found[1].text, found[3:] if found[3:] and found[2].text in ("=", "+=") else found[2:])
+    if word == "RETURN" and len(found) > 1 and found[1].word == "SELECT":
+        return Query(line, found[1:])
     if word in ("THROW", "RAISERROR", "PRINT", "RETURN", "KILL"):
         rest = found[1:]
         return Said(line, word, parts(rest[1:-1] if word == "RAISERROR" else rest))

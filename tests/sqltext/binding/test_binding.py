@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 from dpone_provider.application.installation.tsql import tokens
-from tests.sqltext.binding.check import all_bound, installed
+from tests.sqltext.binding.check import all_bound, bound_of_tests, installed
 from tests.sqltext.binding.forms import Call, Query
 from tests.sqltext.binding.statements import statements, within
 from tests.sqltext.binding.world import HERE, server_views
@@ -15,6 +15,13 @@ def test_every_name_stands_for_something() -> None:
     """Scripts one after the other; then the statements of the ledger and of the adapters, where they run."""
     found = {name: [str(fault) for fault in bound.faults] for name, bound in all_bound().items() if bound.faults}
     assert found == {}
+
+
+def test_what_tests_send_to_a_given_server_is_bound_too() -> None:
+    """Where they name what the server has, or what the scripts make: nobody has run them yet either."""
+    bound = bound_of_tests()
+    assert {one.text.name: [str(fault) for fault in one.faults] for one in bound if one.faults} == {}
+    assert len(bound) > 150
 
 
 def test_there_is_much_to_bind() -> None:

@@ -19,6 +19,13 @@ BEGIN
     SELECT t.id, t.n FROM dpone_gate.t AS t WHERE t.id = @b AND t.word = @c;
 END;
 GO
+CREATE OR ALTER PROCEDURE dpone_gate.nests AS
+BEGIN
+    DECLARE @r TABLE (one int NOT NULL);
+    INSERT INTO @r (one) EXEC sys.sp_executesql N'SELECT 1 AS one';
+    SELECT r.one FROM @r AS r;
+END;
+GO
 CREATE OR ALTER FUNCTION dpone_gate.f() RETURNS nvarchar(10) AS BEGIN RETURN N'f'; END;
 GO
 """
@@ -171,6 +178,24 @@ SAMPLES = (
     ("243", "SELECT CONVERT(intt, t.n) AS a FROM dpone_gate.t AS t;"),
     ("448", "SELECT t.word COLLATE No_Such_Collation AS a FROM dpone_gate.t AS t;"),
     ("208", "SELECT 1 AS one FROM absent_schema.t;"),
+    ("1776", "CREATE TABLE dpone_gate.u (a int NOT NULL CONSTRAINT k REFERENCES dpone_gate.t (n));"),
+    ("1946", "CREATE TABLE dpone_gate.u (a nvarchar(450) NOT NULL, b bit NOT NULL, CONSTRAINT k PRIMARY KEY (a, b));"),
+    (
+        "1946",
+        "CREATE TABLE dpone_gate.u (a nvarchar(850) NOT NULL, b bit NOT NULL, INDEX i (a, b));",
+    ),
+    ("8622", "SELECT t.n FROM dpone_gate.t AS t WITH (FORCESEEK (t_pkey (id))) WHERE t.n = 1;"),
+    ("8622", "IF EXISTS (SELECT 1 FROM dpone_gate.t AS t WITH (FORCESEEK (t_pkey (id)))) PRINT 'x';"),
+    (
+        "8622",
+        "DECLARE @s nvarchar(60); SELECT 1 AS one FROM dpone_control.login_gate AS g"
+        " WITH (FORCESEEK (sid_once_per_service (sid))) WHERE g.sid = @s;",
+    ),
+    ("1919", "CREATE TABLE dpone_gate.u (a nvarchar(max) NOT NULL); CREATE INDEX i ON dpone_gate.u (a);"),
+    ("214", "EXEC sys.sp_executesql 'SELECT 1 AS one';"),
+    ("214", "DECLARE @s varchar(99) = 'SELECT 1 AS one'; EXEC sys.sp_executesql @s;"),
+    ("214", "EXEC sys.sp_executesql N'SELECT @a AS one', '@a int', 1;"),
+    ("8164", "DECLARE @r TABLE (one int NOT NULL); INSERT INTO @r (one) EXEC dpone_gate.nests;"),
     ("214", "DECLARE @d nvarchar(20) = N'@a int'; EXEC sys.sp_executesql N'SELECT @a AS one', @d, 1;"),
     ("unread", "DECLARE @s nvarchar(max) = ORIGINAL_LOGIN(); EXEC sys.sp_executesql @s;"),
     ("unread", "IF 1 = 1 BEGIN PRINT 'x';"),
@@ -189,6 +214,7 @@ RIGHT = (
     "DECLARE @k int; EXEC sys.sp_executesql N'SELECT @k = COUNT(*) FROM sys.objects', N'@k int OUTPUT', @k OUTPUT;",
     "DECLARE @r TABLE (id binary(32) NULL, n int NULL); DECLARE @o bigint;"
     " INSERT INTO @r (id, n) EXEC dpone_gate.p 1, 0x01, NULL, @o OUTPUT;",
+    "CREATE OR ALTER PROCEDURE dpone_gate.q @a int WITH EXECUTE AS OWNER AS SELECT @a AS a;",
     "SELECT dpone_gate.f() AS f, s.value FROM OPENJSON(N'[]') AS s;",
     "BEGIN TRY PRINT 'a'; END TRY BEGIN CATCH IF ERROR_NUMBER() <> 1 BEGIN ;THROW; END; END CATCH;",
 )

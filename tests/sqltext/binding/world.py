@@ -16,6 +16,8 @@ HERE = Path(__file__).parent
 CONTROL, TARGET, MASTER = "control", "target", "master"
 DATABASES = {"dpone": CONTROL, "control": CONTROL, "warehouse": TARGET, "master": MASTER}
 """Databases by the names that stand in for them in the texts."""
+STAND_IN = "x"
+"""What stands for a name that a statement is built with."""
 OWN = frozenset({"dpone_control", "dpone_gate", "dpone_receipt"})
 """Our schemas: whatever is named in them is there."""
 _COLUMN = re.compile(r"(\w+) (\w+(?:\([\w,]+\))?)")
@@ -38,11 +40,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table or view: its columns in order; `fields` of a table of ours, which rows are put into."""
+    """A table or view: its columns in order; of a table of ours, its fields, and the columns of its unique keys."""
 
     name: str
     columns: Columns
     fields: tuple[Field, ...] = ()
+    keys: frozenset[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """What one calls: its parameters in order, and the results that it may give."""
+    """What one calls: its parameters in order, the results that it may give; it `nests` where it fills rows by EXEC."""
 
     parameters: tuple[Variable, ...]
     shapes: tuple[Shape, ...] = ()
     optional: frozenset[str] = frozenset()
+    nests: bool = False
 
 
 @dataclass(slots=True)
@@ -131,6 +135,6 @@ def server_procedures() -> Mapping[str, Procedure]:
 
 
 def _procedure(said: str) -> Procedure:
-    listed = [one.split() for one in said.split(", ")]
+    listed = [one.split() for one in said.split(", ") if one]
     parameters = tuple(Variable(name=one[0], type=one[1], line=0, output="output" in one) for one in listed)
     return Procedure(parameters, (), frozenset(one[0] for one in listed if "optional" in one))

@@ -41,10 +41,11 @@ def insert(program: Program, one: Query) -> None:
     target, listed, at = into(program, found)
     rows: list[Outputs]
     binder = program.binder(one.line)
+    at = next(end for end in range(at, len(found)) if found[end].word in ("SELECT", "VALUES", "WITH"))
     if found[at].word == "VALUES":
         rows = [binder.outputs(queries.values(part[1:-1])) for part in parts(found[at + 1 :])]
     else:
-        rows = [binder.outputs(queries.query(found[at:]))]
+        rows = [program.asked(one.tokens, queries.query(found[at:]), one.line)]
     for row in rows:
         put(program, target, listed, [kind for _, kind in row], one.line)
 
