@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpone_provider.application.admission import Admission, slot_name
-from dpone_provider.application.admission_rules import require_enrolled_as_pinned
+from dpone_provider.application.admission_rules import read_of, require_enrolled_as_pinned
 from dpone_provider.application.drain import Drain, unresolved_attempt
 from dpone_provider.application.ledger import promotion, retirement
 from dpone_provider.application.ledger.calls import may_have_changed, require, settled
@@ -228,7 +228,7 @@ class CompositionActivationCoordinator:
                 and one.endpoint.database == database.database
                 and any(known.managed_schemas for known in one.databases)
             )
-            enrolment = settled(self.services.catalog(connection).enrolment())
+            enrolment = read_of(connection, self.services.catalog(connection).enrolment())
             found = (enrolment.incarnation.incarnation_id, enrolment.gate_digest)
             if found != (database.incarnation_id, database.gate_digest):
                 raise DponeError(_moved_since(connection.reference, str(found)))
@@ -242,7 +242,7 @@ class CompositionActivationCoordinator:
     def _raise_marks(self, enrolments: Sequence[tuple[Connection, Enrolment]]) -> None:
         sequence = self._sequence()
         for connection, _ in enrolments:
-            settled(self.services.catalog(connection).raise_mark(sequence))
+            read_of(connection, self.services.catalog(connection).raise_mark(sequence))
 
     def _sequence(self) -> int:
         return require(self.ledger, "read", lambda tx: tx.next_sequence(), self._deadline())

@@ -12,6 +12,7 @@ from functools import partial
 
 from dpone_provider.application.admission_rules import (
     Landing,
+    read_of,
     require_enrolled_as_pinned,
     require_ours,
     require_source_as_pinned,
@@ -179,7 +180,7 @@ class Admitter:
             connection = landing.footprint.target
             if connection.reference not in found:
                 catalog = self.services.catalog(connection)
-                found[connection.reference] = (connection, catalog, settled(catalog.enrolment()))
+                found[connection.reference] = (connection, catalog, read_of(connection, catalog.enrolment()))
         # Taken after the marks were read: whoever raised them had taken a lower number of this ledger.
         sequence = require(self.ledger, "read", lambda tx: tx.next_sequence(), deadline)
         for connection, _, enrolment in found.values():
@@ -192,7 +193,7 @@ class Admitter:
             source = landing.footprint.source
             if source is not None and source.reference not in seen:
                 seen.add(source.reference)
-                require_source_as_pinned(source, settled(self.services.catalog(source).incarnation()))
+                require_source_as_pinned(source, read_of(source, self.services.catalog(source).incarnation()))
 
     def _observe(
         self,
@@ -207,7 +208,7 @@ class Admitter:
                 continue
             wanted = _candidates(landings, incarnation_id, enrolments)
             registered = require(self.ledger, "read", _registered(incarnation_id), deadline)
-            observation = settled(catalog.observe(wanted, registered, deadline))
+            observation = read_of(connection, catalog.observe(wanted, registered, deadline))
             targets[incarnation_id] = ObservedTarget(
                 connection=connection,
                 catalog=catalog,

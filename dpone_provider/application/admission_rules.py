@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dpone_provider.application.jobs import cell_of
 from dpone_provider.application.parent import Footprint, Parent
@@ -15,7 +16,9 @@ from dpone_provider.documents.execution_pack import ExecutionPackV2
 from dpone_provider.domain import effects
 from dpone_provider.domain.collision import safety_key
 from dpone_provider.domain.identity import Incarnation, Relation
-from dpone_provider.domain.outcomes import Refused, refuse, unwind
+from dpone_provider.domain.outcomes import Failure, Refused, refuse, type_of_failure, unwind
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,19 @@ def require_no_other_writers(where: str, writers: Sequence[str]) -> None:
                 next_command="revoke these rights, or choose another database; then run the same command again",
             )
         )
+
+
+def read_of(connection: Connection, result: Result | Failure) -> Result:
+    """Return what was read of a connection's database.
+
+    Raises:
+        DponeError: the failure, naming the connection and where it leads beside what the catalog named.
+    """
+    if not isinstance(result, type_of_failure):
+        return result
+    problem = result.problem
+    where = f"connection {connection.reference} at {connection.address}"
+    unwind(replace(result, problem=replace(problem, subject=f"{where}: {problem.subject}")))
 
 
 def require_source_as_pinned(connection: Connection, observed: Incarnation) -> None:

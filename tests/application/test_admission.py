@@ -206,7 +206,10 @@ class TestServices:
     def test_none_at_all(self, world: World) -> None:
         parent = world.parent()
         world.warehouse.enrolled = None
-        refused(world, parent, Refused, "not_enrolled")
+        found = refused(world, parent, Refused, "not_enrolled")
+        assert found.problem.subject == (
+            "connection warehouse.main at postgres://warehouse.test:1/warehouse: database warehouse"
+        ), "which connection it is, beside the database that the catalog names"
 
     def test_a_schema_that_is_not_managed(self, world: World) -> None:
         elsewhere = Transfer(
