@@ -7,8 +7,10 @@ worker's gate is CLOSED.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dpone_provider.application.attempt import Executed
 from dpone_provider.application.failure_codec import from_json
@@ -31,6 +33,8 @@ from dpone_provider.domain.publication import Publication, PublicationState, Ver
 
 ChildOf = Callable[[PublishJob, TargetBinding, Credential], ChildCommand]
 """Makes the worker's command: its job document and secrets go through its standard input."""
+ENDED: Final = (-signal.SIGTERM, -signal.SIGKILL)
+"""How a worker ends whose guard ends it."""
 Progress = Callable[[int, int], None]
 """Is told rows and bytes while the worker loads."""
 
@@ -113,7 +117,7 @@ class TransferWorkload:
                     problem = problem or from_json(event)
         code = child.exit_code()
         if problem is None and code != 0:
-            problem = _child_died(attempt, code)
+            problem = _out_of_time(attempt) if code in ENDED and deadline.passed() else _child_died(attempt, code)
         return Executed(problem, metrics)
 
     def _let_go(
@@ -195,6 +199,17 @@ def _claimed(executed: Executed | None) -> StagedContent | None:
         return None
     said = executed.metrics
     return StagedContent(rows=int(said["rows"]), bytes=int(said["bytes"]), content_digest=str(said["content_digest"]))
+
+
+def _out_of_time(attempt: Attempt) -> Failed:
+    return fail(
+        "deadline_passed",
+        str(attempt),
+        found="a worker that was still at work when the time was up, and was ended: a source or a target that answers"
+        " slowly or not at all, or a table that is too large for the time",
+        allowed="a refresh within its execution time",
+        next_command="see that both servers answer, then retry; raise the execution time-out if it repeats",
+    )
 
 
 def _child_died(attempt: Attempt, code: int | None) -> Failed:

@@ -110,7 +110,7 @@ class TestTheWorker:
         says(world, end=lambda child: child.actors.wait_for(lambda: False, world.clock.monotonic() + 1e9))
         began = world.clock.monotonic()
         report = report_of(world.run(flights), AttemptState.FAILED)
-        failure_of(report.problem, Failed, "worker_died")
+        failure_of(report.problem, Failed, "deadline_passed")
         assert began + world.times.execution <= world.clock.monotonic() < began + 2 * world.times.execution
 
     def test_a_claim_without_digest_is_no_success(self, world: World, active: Occurrence) -> None:

@@ -15,6 +15,7 @@ from dpone_provider.adapters.mssql.definitions import read
 from dpone_provider.adapters.mssql.enrolment import require_life
 from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, refusal_of
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, qualified
+from dpone_provider.adapters.mssql.replaced_text import ReplacedText
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.application.ports.tables import Bounds
 from dpone_provider.application.relational.definitions import EngineColumn, Standing
@@ -133,13 +134,16 @@ class MssqlSnapshot:
             DponeError: Failed when the source broke or is larger than its bounds, Refused when a value is not exact.
         """
         failure: MssqlError
+        relation = self._contract.relation
+        replaced = ReplacedText(relation, self._reads, self._contract.key_columns)
         try:
-            selected = self._arrow.batches(select_rows(self._contract.relation, self._reads))
+            selected = replaced.watched(self._arrow.batches(select_rows(relation, self._reads)))
             yield from declared_rows(selected, self._reads, self._contract, self._bounds)
+            replaced.require_none(self._arrow)
             return
         except ERRORS as error:
             failure = error
-        raise DponeError(broken(self._contract.relation, failure))
+        raise DponeError(broken(relation, failure))
 
 
 def select_rows(relation: Relation, reads: Sequence[ColumnRead], *, name: str = "rows") -> Fragment:

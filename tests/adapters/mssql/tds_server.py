@@ -51,6 +51,13 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """A part of an answer as it is on the wire, without the end of its result."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Cut:
     """The connection breaks here."""
 
@@ -64,11 +71,13 @@ class Silence:
 
 TYPE_INFO = Rows(("TYPE_NAME", "DATA_TYPE", "PRECISION"), [("nvarchar", -9, 4000)])
 """What pyodbc asks once: how long a text may be before it is sent as one of any length."""
-Answer = Rows | Error | Told | Cut | Silence
+Answer = Rows | Tokens | Error | Told | Cut | Silence
 Script = Callable[[str, Sequence[Cell], int], Sequence[Answer]]
 """Answers a batch: its text, its values, and the number of the session that sent it."""
 Door = Callable[[str, str, int], Error | None]
 """Lets a login in, or not: its name, its password, and the number that its session would have."""
+PACKET = 4000
+"""Bytes of an answer in one packet."""
 FIRST_SESSION = 51
 """Lower numbers are the server's own."""
 
@@ -221,6 +230,8 @@ def _answer(link: Link, answers: Sequence[Answer], prepares: bool) -> bool:
                 out += _error(answer) + _done(0x0003)
             case Told(text=text):
                 out += _message(0xAB, 0, 0, text)
+            case Tokens(data=data):
+                out += data
             case Cut():
                 if out:
                     _send(link, out, final=False)
@@ -384,8 +395,7 @@ def _exactly(link: Link, length: int) -> bytes:
 
 
 def _send(link: Link, data: bytes, *, final: bool = True) -> None:
-    size = 4000
-    parts = [data[start : start + size] for start in range(0, len(data), size)] or [b""]
+    parts = [data[start : start + PACKET] for start in range(0, len(data), PACKET)] or [b""]
     for number, part in enumerate(parts):
         last = final and number == len(parts) - 1
         link.sendall(struct.pack(">BBHHBB", REPLY, int(last), len(part) + 8, 0, (number + 1) % 256, 0) + part)

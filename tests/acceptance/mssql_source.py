@@ -1,0 +1,206 @@
+"""SQL Server as a source of the lab's ClickHouse: behind a wire, with a login that may read and nothing else.
+
+It is a database of the tests' own, read through Microsoft's real drivers (`StandIn`), or the server that
+``DPONE_TEST_MSSQL_URL`` names (`Given`). Values are told as Python has them; dates, times and instants as ISO 8601.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from secrets import token_hex
+from typing import Any, Protocol
+from urllib.parse import quote
+from uuid import UUID
+
+from click.testing import CliRunner
+
+from dpone_provider.adapters.mssql.catalog import MssqlCatalog
+from dpone_provider.adapters.mssql.names import identifier, qualified
+from dpone_provider.adapters.mssql.session import MssqlServer, Session
+from dpone_provider.application.ledger.calls import settled
+from dpone_provider.cli.root import dpone
+from dpone_provider.domain.connection import Credential
+from dpone_provider.domain.identity import Family, Relation
+from dpone_provider.domain.secret import Secret
+from dpone_provider.lab.state import write_private
+from tests.acceptance.processes import Process
+from tests.acceptance.wire import Wire
+from tests.acceptance.world import Place
+from tests.adapters.mssql.capabilities import Capability
+from tests.adapters.mssql.given_server import drop_login, require, schema
+from tests.adapters.mssql.odbc import server_at
+from tests.adapters.mssql.source_database import SourceDatabase, SourceTable
+
+ALIAS = "erp"
+NEEDED = (Capability.SNAPSHOTS, Capability.CATALOG)
+Row = tuple[object, ...]
+
+
+class Source(Protocol):
+    """A SQL Server that holds tables of the tests'."""
+
+    server: MssqlServer
+    schema: str
+
+    def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        """Make a table anew; its first column is its key."""
+
+    def end_readers(self) -> None:
+        """End every session of the login that reads, as an administrator does."""
+
+
+@dataclass
+class StandIn:
+    """The tests' own database, over Microsoft's drivers."""
+
+    database: SourceDatabase
+    schema: str = "sales"
+
+    @property
+    def server(self) -> MssqlServer:
+        """Where it is."""
+        return server_at(self.database.server.port)
+
+    def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        """Make a table anew."""
+        key = next(iter(columns))
+        self.database.make(Relation(self.schema, name), SourceTable(columns, list(rows), key=(key,)))
+
+    def end_readers(self) -> None:
+        """End every session."""
+        for session in list(self.database.server.links):
+            self.database.server.kill(session)
+
+
+@dataclass
+class Given:
+    """The given server, through a login of the tests' own; ``own`` is a session of its administrator's."""
+
+    server: MssqlServer
+    schema: str
+    own: Session
+
+    def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        """Make a table anew."""
+        table = qualified(Relation(self.schema, name))
+        key = next(iter(columns))
+        declared = ", ".join(f"{identifier(one)} {kind}{_null(one == key)}" for one, kind in columns.items())
+        self.own.run(f"DROP TABLE IF EXISTS {table};")
+        self.own.run(f"CREATE TABLE {table} ({declared}, PRIMARY KEY ({identifier(key)}));")
+        for start in range(0, len(rows), 500):
+            values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows[start : start + 500])
+            self.own.run(f"INSERT INTO {table} VALUES {values};")
+
+    def end_readers(self) -> None:
+        """KILL every session of the login."""
+        sessions = self.own.rows(
+            "SELECT CONVERT(int, session_id) FROM sys.dm_exec_sessions WHERE login_name = @login;",
+            {"login": self.server.credential.user},
+        )
+        for (session,) in sessions:
+            self.own.run(f"KILL {session};")
+
+
+@contextmanager
+def stand_in() -> Iterator[StandIn]:
+    """Serve a database of the tests' own."""
+    with SourceDatabase().serving() as database:
+        yield StandIn(database)
+
+
+@contextmanager
+def given() -> Iterator[Given]:
+    """Take a schema on the given server, and a login that may read it."""
+    server = require(*NEEDED).server
+    with ExitStack() as held:
+        own = held.enter_context(server.session("dpone test", 120))
+        name = held.enter_context(schema(own))
+        user, password = f"dpone_test_{token_hex(6)}", Secret(token_hex(16) + "aA1!")
+        own.run(f"CREATE LOGIN [{user}] WITH PASSWORD = N'{password.reveal()}';")
+        own.run(f"CREATE USER [{user}] FOR LOGIN [{user}];")
+        held.callback(drop_login, own, user)
+        own.run(f"GRANT SELECT ON SCHEMA::[{name}] TO [{user}];")
+        held.callback(own.run, f"REVOKE SELECT ON SCHEMA::[{name}] FROM [{user}];")
+        yield Given(replace(server, credential=Credential(user, password)), name, own)
+
+
+@dataclass
+class Reached:
+    """A source behind a wire, and the place of one test, whose environment names it."""
+
+    source: Source
+    wire: Wire
+    place: Place
+    entry: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Put it into the environment."""
+        at, who = self.source.server.endpoint, self.source.server.credential
+        found = settled(MssqlCatalog(self.source.server).incarnation())
+        credential = self.place.root / "erp-reader"
+        self.place.root.mkdir(parents=True, exist_ok=True)
+        password = quote(who.password.reveal(), safe="")
+        write_private(credential, f"mssql://{who.user}:{password}@127.0.0.1:{self.wire.port}/{at.database}\n")
+        self.place.environment["bindings"][ALIAS] = f"{ALIAS}.lab"
+        self.place.environment["connections"][f"{ALIAS}.lab"] = {
+            "kind": "mssql",
+            "endpoint": {"host": "127.0.0.1", "port": self.wire.port, "database": at.database},
+            "tls": at.tls.value,
+            "composition_service_id": found.service.service_id,
+            "family": Family.NONPRODUCTION.value,
+            "databases": {at.database: {"facts": dict(found.facts), "managed_schemas": []}},
+            "credentials": {"reader": f"file:{credential}"},
+        }
+
+    def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        """Make a table of the place anew."""
+        self.source.make(self.place.table(name), columns, rows)
+
+    def transfer(self, name: str, **more: Any) -> dict[str, Any]:
+        """Return the declaration of its transfer to ClickHouse."""
+        source = {"connection": ALIAS, "schema": self.source.schema, "table": self.place.table(name)}
+        return self.place.onward(name, **more) | {"from": source}
+
+
+def in_agreement(place: Place) -> bool:
+    """Reconcile in another process: mssql-python keeps the interpreter's lock while it waits, maybe for this one."""
+    found = Process(_reconcile, (place.settings.variables(),)).begin().result()
+    assert isinstance(found, tuple)
+    code, words = found
+    assert code == 0, words
+    return True
+
+
+def _reconcile(variables: Mapping[str, str]) -> tuple[int, str]:
+    done = CliRunner().invoke(dpone, ["reconcile"], env=variables)
+    return done.exit_code, done.output
+
+
+def literal(value: object) -> str:
+    """Return a value as Transact-SQL writes it."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(int(value))
+        case bytes():
+            return "0x" + value.hex()
+        case str() if not value.isascii() or "\0" in value:
+            return f"CONVERT(nvarchar(max), 0x{value.encode('utf-16-le', 'surrogatepass').hex()})"
+        case str():
+            return "N'" + value.replace("'", "''") + "'"
+        case UUID():
+            return f"N'{value}'"
+        case float():
+            return f"CONVERT(float, N'{value!r}')"
+        case Decimal():
+            return format(value, "f")
+        case _:
+            return str(value)
+
+
+def _null(required: bool) -> str:
+    return " NOT NULL" if required else " NULL"
