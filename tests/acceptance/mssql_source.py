@@ -7,17 +7,17 @@ It is a database of the tests' own, read through Microsoft's real drivers (`Stan
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from secrets import token_hex
 from typing import Any, Protocol
 from urllib.parse import quote
-from uuid import UUID
 
 from click.testing import CliRunner
 
 from dpone_provider.adapters.mssql.catalog import MssqlCatalog
+from dpone_provider.adapters.mssql.errors import ServerError
 from dpone_provider.adapters.mssql.names import identifier, qualified
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.application.ledger.calls import settled
@@ -26,14 +26,15 @@ from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import Family, Relation
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.state import write_private
-from tests.acceptance.processes import Process
+from tests.acceptance.processes import Process, preload
 from tests.acceptance.wire import Wire
 from tests.acceptance.world import Place
 from tests.adapters.mssql.capabilities import Capability
-from tests.adapters.mssql.given_server import drop_login, require, schema
+from tests.adapters.mssql.given_server import drop_login, lacking, require, schema
 from tests.adapters.mssql.odbc import server_at
 from tests.adapters.mssql.source_database import SourceDatabase, SourceTable
 
+preload(__name__)
 ALIAS = "erp"
 NEEDED = (Capability.SNAPSHOTS, Capability.CATALOG)
 Row = tuple[object, ...]
@@ -42,8 +43,15 @@ Row = tuple[object, ...]
 class Source(Protocol):
     """A SQL Server that holds tables of the tests'."""
 
-    server: MssqlServer
     schema: str
+    any_units: bool
+    """Whether its text may be any units, halves of characters too."""
+    patience: float
+    """Seconds in which a read of the large table is under way for sure."""
+
+    @property
+    def server(self) -> MssqlServer:
+        """Where it is, and who reads."""
 
     def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
         """Make a table anew; its first column is its key."""
@@ -58,6 +66,8 @@ class StandIn:
 
     database: SourceDatabase
     schema: str = "sales"
+    any_units: bool = True
+    patience: float = 5.0
 
     @property
     def server(self) -> MssqlServer:
@@ -82,6 +92,12 @@ class Given:
     server: MssqlServer
     schema: str
     own: Session
+    patience: float = 20.0
+
+    @property
+    def any_units(self) -> bool:
+        """Ask it."""
+        return lacking(Capability.UTF16) is None
 
     def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
         """Make a table anew."""
@@ -91,8 +107,8 @@ class Given:
         self.own.run(f"DROP TABLE IF EXISTS {table};")
         self.own.run(f"CREATE TABLE {table} ({declared}, PRIMARY KEY ({identifier(key)}));")
         for start in range(0, len(rows), 500):
-            values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows[start : start + 500])
-            self.own.run(f"INSERT INTO {table} VALUES {values};")
+            values = (", ".join(map(literal, row, columns.values())) for row in rows[start : start + 500])
+            self.own.run(f"INSERT INTO {table} VALUES {', '.join(f'({each})' for each in values)};")
 
     def end_readers(self) -> None:
         """KILL every session of the login."""
@@ -101,7 +117,8 @@ class Given:
             {"login": self.server.credential.user},
         )
         for (session,) in sessions:
-            self.own.run(f"KILL {session};")
+            with suppress(ServerError):
+                self.own.run(f"KILL {session};")
 
 
 @contextmanager
@@ -162,7 +179,7 @@ class Reached:
     def transfer(self, name: str, **more: Any) -> dict[str, Any]:
         """Return the declaration of its transfer to ClickHouse."""
         source = {"connection": ALIAS, "schema": self.source.schema, "table": self.place.table(name)}
-        return self.place.onward(name, **more) | {"from": source}
+        return self.place.onward(name, key=["id"], **more) | {"from": source}
 
 
 def in_agreement(place: Place) -> bool:
@@ -179,27 +196,29 @@ def _reconcile(variables: Mapping[str, str]) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def literal(value: object) -> str:
-    """Return a value as Transact-SQL writes it."""
+def literal(value: object, engine_type: str) -> str:
+    """Return a value as Transact-SQL writes it for a column of a type."""
     match value:
         case None:
             return "NULL"
-        case bool():
+        case bool() | int():
             return str(int(value))
-        case bytes():
-            return "0x" + value.hex()
-        case str() if not value.isascii() or "\0" in value:
-            return f"CONVERT(nvarchar(max), 0x{value.encode('utf-16-le', 'surrogatepass').hex()})"
-        case str():
-            return "N'" + value.replace("'", "''") + "'"
-        case UUID():
-            return f"N'{value}'"
-        case float():
-            return f"CONVERT(float, N'{value!r}')"
         case Decimal():
             return format(value, "f")
+        case float():
+            return f"CONVERT({engine_type}, N'{value!r}')"
+        case str() if "char" in engine_type:
+            return _text(value)
         case _:
-            return str(value)
+            return f"CONVERT({engine_type}, N'{value}')"
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return f"CONVERT(nvarchar(max), 0x{value.encode('utf-16-le', 'surrogatepass').hex()})"
+    return "N'" + value.replace("'", "''") + "'"
 
 
 def _null(required: bool) -> str:
