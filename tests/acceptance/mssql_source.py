@@ -21,6 +21,7 @@ from dpone_provider.adapters.mssql.errors import ServerError
 from dpone_provider.adapters.mssql.names import identifier, qualified
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
 from dpone_provider.application.ledger.calls import settled
+from dpone_provider.application.times import AttemptTimes
 from dpone_provider.cli.root import dpone
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.identity import Family, Relation
@@ -28,7 +29,7 @@ from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.state import write_private
 from tests.acceptance.processes import Process, preload
 from tests.acceptance.wire import Wire
-from tests.acceptance.world import Place
+from tests.acceptance.world import TIMES, Place
 from tests.adapters.mssql.capabilities import Capability
 from tests.adapters.mssql.given_server import drop_login, lacking, require, schema
 from tests.adapters.mssql.odbc import server_at
@@ -37,6 +38,7 @@ from tests.adapters.mssql.source_database import SourceDatabase, SourceTable
 preload(__name__)
 ALIAS = "erp"
 NEEDED = (Capability.SNAPSHOTS, Capability.CATALOG)
+MODULE_SECONDS = 900.0
 Row = tuple[object, ...]
 
 
@@ -46,8 +48,12 @@ class Source(Protocol):
     schema: str
     any_units: bool
     """Whether its text may be any units, halves of characters too."""
+    ticks: bool
+    """Whether it counts time in steps of 100 nanoseconds."""
+    times: AttemptTimes
+    """What an attempt that reads it may take."""
     patience: float
-    """Seconds in which a read of the large table is under way for sure."""
+    """Seconds in which a read of a large table is under way for sure."""
 
     @property
     def server(self) -> MssqlServer:
@@ -67,7 +73,9 @@ class StandIn:
     database: SourceDatabase
     schema: str = "sales"
     any_units: bool = True
-    patience: float = 5.0
+    ticks: bool = True
+    times: AttemptTimes = TIMES
+    patience: float = 8.0
 
     @property
     def server(self) -> MssqlServer:
@@ -92,12 +100,18 @@ class Given:
     server: MssqlServer
     schema: str
     own: Session
-    patience: float = 20.0
+    times: AttemptTimes = replace(TIMES, admission=60.0, execution=240.0)
+    patience: float = 40.0
 
     @property
     def any_units(self) -> bool:
         """Ask it."""
         return lacking(Capability.UTF16) is None
+
+    @property
+    def ticks(self) -> bool:
+        """Ask it."""
+        return lacking(Capability.TICKS) is None
 
     def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
         """Make a table anew."""
@@ -133,7 +147,7 @@ def given() -> Iterator[Given]:
     """Take a schema on the given server, and a login that may read it."""
     server = require(*NEEDED).server
     with ExitStack() as held:
-        own = held.enter_context(server.session("dpone test", 120))
+        own = held.enter_context(server.session("dpone test", MODULE_SECONDS))
         name = held.enter_context(schema(own))
         user, password = f"dpone_test_{token_hex(6)}", Secret(token_hex(16) + "aA1!")
         own.run(f"CREATE LOGIN [{user}] WITH PASSWORD = N'{password.reveal()}';")
@@ -156,6 +170,7 @@ class Reached:
     def __post_init__(self) -> None:
         """Put it into the environment."""
         at, who = self.source.server.endpoint, self.source.server.credential
+        self.place.times = self.source.times
         found = settled(MssqlCatalog(self.source.server).incarnation())
         credential = self.place.root / "erp-reader"
         self.place.root.mkdir(parents=True, exist_ok=True)
