@@ -39,6 +39,7 @@ preload(__name__)
 ALIAS = "erp"
 NEEDED = (Capability.SNAPSHOTS, Capability.CATALOG)
 MODULE_SECONDS = 900.0
+PATIENT = replace(TIMES, admission=60.0, execution=240.0)
 Row = tuple[object, ...]
 
 
@@ -100,7 +101,7 @@ class Given:
     server: MssqlServer
     schema: str
     own: Session
-    times: AttemptTimes = replace(TIMES, admission=60.0, execution=240.0)
+    times: AttemptTimes = PATIENT
     patience: float = 40.0
 
     @property
