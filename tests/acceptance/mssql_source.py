@@ -117,13 +117,13 @@ class Given:
     def make(self, name: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
         """Make a table anew."""
         table = qualified(Relation(self.schema, name))
-        key = next(iter(columns))
-        declared = ", ".join(f"{identifier(one)} {kind}{_null(one == key)}" for one, kind in columns.items())
+        (key, key_type), *others = columns.items()
         self.own.run(f"DROP TABLE IF EXISTS {table};")
-        self.own.run(f"CREATE TABLE {table} ({declared}, PRIMARY KEY ({identifier(key)}));")
+        self.own.run(f"CREATE TABLE {table} ({identifier(key)} {key_type} NOT NULL PRIMARY KEY);")
+        self.own.run(" ".join(f"ALTER TABLE {table} ADD {identifier(one)} {kind} NULL;" for one, kind in others))
         for start in range(0, len(rows), 500):
             values = (", ".join(map(literal, row, columns.values())) for row in rows[start : start + 500])
-            self.own.run(f"INSERT INTO {table} VALUES {', '.join(f'({each})' for each in values)};")
+            self.own.run(" ".join(f"INSERT INTO {table} VALUES ({each});" for each in values))
 
     def end_readers(self) -> None:
         """KILL every session of the login."""
@@ -235,7 +235,3 @@ def _text(value: str) -> str:
     except UnicodeEncodeError:
         return f"CONVERT(nvarchar(max), 0x{value.encode('utf-16-le', 'surrogatepass').hex()})"
     return "N'" + value.replace("'", "''") + "'"
-
-
-def _null(required: bool) -> str:
-    return " NOT NULL" if required else " NULL"

@@ -54,15 +54,10 @@ class ReplacedText:
             ServerError, AnswerLost: the server broke.
         """
         for read in self._seen.values():
-            for batch in arrow.batches(self._query(read)):
+            for batch in arrow.batches(units_of(self._relation, read, self._key)):
                 for *key, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     if units is not None and not _is_utf16(units):
                         raise DponeError(self._replaced(read, key, units).refusal())
-
-    def _query(self, read: ColumnRead) -> Fragment:
-        shown = [Fragment(f"CONVERT(nvarchar(200), {identifier(name)}) AS {identifier(name)}") for name in self._key]
-        units = Fragment(f"CONVERT(varbinary(max), {read.selected}) AS {identifier(read.column.name)}")
-        return filled(STATEMENTS["rows"], columns=joined([*shown, units]), table=qualified(self._relation))
 
     def _replaced(self, read: ColumnRead, key: Sequence[object], units: bytes) -> InexactValue:
         more = "…" if len(units) > _SHOWN_BYTES else ""
@@ -74,6 +69,13 @@ class ReplacedText:
             value=f"UTF-16 0x{units[:_SHOWN_BYTES].hex()}{more}",
             limit="text of whole characters, which has no unpaired surrogates",
         )
+
+
+def units_of(relation: Relation, read: ColumnRead, key: Sequence[str]) -> Fragment:
+    """Return the query for the units of a column's text, each after its row's key as text."""
+    shown = [Fragment(f"CONVERT(nvarchar(200), {identifier(name)}) AS {identifier(name)}") for name in key]
+    units = Fragment(f"CONVERT(varbinary(max), {read.selected}) AS {identifier(read.column.name)}")
+    return filled(STATEMENTS["rows"], columns=joined([*shown, units]), table=qualified(relation))
 
 
 def _is_utf16(units: bytes) -> bool:

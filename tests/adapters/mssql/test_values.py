@@ -16,6 +16,7 @@ from dpone_provider.adapters.mssql.column_reads import column_read
 from dpone_provider.adapters.mssql.definitions import EngineColumn
 from dpone_provider.adapters.mssql.names import Fragment
 from dpone_provider.adapters.mssql.reader import select_rows
+from dpone_provider.adapters.mssql.replaced_text import units_of
 from dpone_provider.adapters.mssql.staged_values import staged_batch, staged_schema, staged_type
 from dpone_provider.adapters.mssql.target import RULES
 from dpone_provider.adapters.mssql.types import keeps_values, logical_type, sql_type
@@ -122,6 +123,7 @@ def test_microsofts_parser_reads_every_selected_column_and_every_staging_table(t
     for engine_type, logical in types.items():
         read = column_read(column("a]b", logical), standing("a]b", engine_type))
         statements[f"read {engine_type}"] = select_rows(Relation("s", "t"), [read])
+        statements[f"units of {engine_type}"] = units_of(Relation("s", "t"), read, ("a]b", "c"))
         if read.guard is not None:
             statements[f"guard {engine_type}"] = f"SELECT 1 FROM t WHERE {read.guard.condition}"
         staged = column_read(column("a]b", logical), standing("a]b", staged_type(read.column.type) or ""), staged=True)
