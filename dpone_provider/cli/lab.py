@@ -67,7 +67,10 @@ def status(root: Path, output_format: str) -> None:
 @ROOT
 @format_option
 def down(root: Path, output_format: str) -> None:
-    """Stop the engines and remove everything that the lab made, on given servers too; nothing is left running."""
+    """Stop the engines and remove everything that the lab made, on given servers too; nothing is left running.
+
+    A given SQL Server's URL is written down nowhere: DPONE_TEST_MSSQL_URL names it here as it did for `dpone lab up`.
+    """
     output = Output(output_format)
     output.run(lambda: labs.down(root))
     output.result({"did": "down"}, f"lab at {root}: down")

@@ -197,7 +197,7 @@ def drop_given(places: Places) -> None:
         if places.given.exists():
             from dpone_provider.lab.mssql.making import drop_made
 
-            each.callback(drop_made, places.given)
+            each.callback(drop_made, places.given, os.environ)
         if places.given_analytics.exists():
             from dpone_provider.lab.clickhouse.making import drop_made as drop_analytics
 

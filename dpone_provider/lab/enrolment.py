@@ -6,6 +6,7 @@ The scripts are those of ``sql/postgres``, or of ``sql/mssql`` where a SQL Serve
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def _install(state: LabState) -> None:
 
 def _install_on_given(state: LabState, mssql: GivenState, progress: Progress) -> None:
     from dpone_provider.lab.mssql.installing import GivenInstance, install
-    from dpone_provider.lab.mssql.making import read_record
+    from dpone_provider.lab.mssql.making import read_record, server_of
 
     made = read_record(state.given_record)
     if made is None:
@@ -119,9 +120,9 @@ def _install_on_given(state: LabState, mssql: GivenState, progress: Progress) ->
                 next_command="dpone lab down, then dpone lab up",
             )
         )
-    given, names = made
+    given = server_of(made, state.given_record, os.environ)
     controller = authority_login(ReferencedCredentials(), f"file:{state.credential('authority')}")
-    install(GivenInstance(given=given, controller=controller, names=names), names, SCHEMAS, progress)
+    install(GivenInstance(given=given, controller=controller, names=made.names), made.names, SCHEMAS, progress)
 
 
 def _authority_url(state: LabState) -> str:

@@ -53,7 +53,7 @@ class Places:
 
     @property
     def given(self) -> Path:
-        """What was made on a given server, and how its administrator reaches it; it stays until that is dropped."""
+        """What was made on a given server, and where that is; it stays until all of it is dropped."""
         return self.root / GIVEN_FILE
 
     @property

@@ -81,7 +81,7 @@ class LabState:
 
     @property
     def given_record(self) -> Path:
-        """What was made on a given server, and how its administrator reaches it: see ``mssql.making``."""
+        """What was made on a given server, and where that is: see ``mssql.making``."""
         return self.root / GIVEN_FILE
 
     def credential(self, name: str) -> Path:

@@ -1,7 +1,8 @@
 """Make the lab's databases and logins on a given SQL Server, and drop all of it again.
 
-What will be made is written down first, with the administrator's URL, in one private file of the lab's directory. So
-whoever comes later, also after a kill, knows what to drop and how.
+What will be made is written down first, in one private file of the lab's directory: on which server, and under which
+names. So whoever comes later, also after a kill, knows what to drop. Who may drop it is not written down, since that is
+somebody's password on a server that is not the lab's: it is asked for again, in the same variable.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from dpone_provider.adapters.mssql.errors import Meaning, ServerError
+from dpone_provider.adapters.mssql.errors import STILL_LOGGED_IN, Meaning, ServerError
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, literal
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.domain.outcomes import DponeError, Failed, Refused, StateChange, fail, refuse, unwind
@@ -26,8 +27,6 @@ from dpone_provider.sql_files import load
 STATEMENTS: Final = load(Path(__file__).with_name("making.sql"))
 END_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.2
-STILL_LOGGED_IN: Final = 15434
-"""A login with a session cannot be dropped. Source: SQL Server's error list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +47,25 @@ class Names:
     def logins(self) -> tuple[str, str]:
         """The controller and the reader."""
         return self.controller_login, self.reader_login
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a lab made on a given server, and where that is."""
+
+    host: str
+    port: int
+    names: Names
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+        return f"SQL Server {self.host}:{self.port}"
+
+    @property
+    def by_hand(self) -> str:
+        """What an administrator drops who does it by hand."""
+        return f"{', '.join((*self.names.databases, *self.names.logins))} and the LOGON trigger dpone_gate"
 
 
 def new_names() -> Names:
@@ -92,14 +110,12 @@ def _credentials(given: GivenServer, names: Names, passwords: Mapping[str, Secre
 
 
 def write_record(record: Path, given: GivenServer, names: Names) -> None:
-    """Write down what will be made, and who may drop it."""
-    at, who = given.endpoint, given.credential
-    url = url_of("mssql", user=who.user, password=who.password, host=at.host, port=at.port, database=at.database)
-    text = json.dumps({"url": f"{url.reveal()}?encrypt={at.tls}", "names": asdict(names)}, indent=1)
-    write_private(record, text + "\n")
+    """Write down what will be made, and where."""
+    made = Made(host=given.endpoint.host, port=given.endpoint.port, names=names)
+    write_private(record, json.dumps(asdict(made), indent=1) + "\n")
 
 
-def read_record(record: Path) -> tuple[GivenServer, Names] | None:
+def read_record(record: Path) -> Made | None:
     """Return what a lab made on a given server, None if it made nothing there.
 
     Raises:
@@ -107,30 +123,40 @@ def read_record(record: Path) -> tuple[GivenServer, Names] | None:
     """
     try:
         document = json.loads(record.read_text())
-        given = given_server({VARIABLE: document["url"]})
-        names = Names(**document["names"])
+        return Made(host=document["host"], port=int(document["port"]), names=Names(**document["names"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         unwind(_unreadable(record, error))
-    return None if given is None else (given, names)
 
 
-def drop_made(record: Path) -> None:
+def server_of(made: Made, record: Path, environ: Mapping[str, str]) -> GivenServer:
+    """Return the server that a record is of, as the environment's variable reaches it.
+
+    Raises:
+        DponeError: Refused ``given_server_not_named``: the variable is not set, or names another server.
+    """
+    given = given_server(environ)
+    if given is None or (given.endpoint.host, given.endpoint.port) != (made.host, made.port):
+        unwind(_not_named(made, record, given))
+    return given
+
+
+def drop_made(record: Path, environ: Mapping[str, str]) -> None:
     """Drop everything that a lab made on a given server, by its record; nothing to do where there is none.
 
     Raises:
         DponeError: Failed or Refused, with what is left there; the record stays, so that the next run goes on with it.
     """
-    found = read_record(record)
-    if found is None:
+    made = read_record(record)
+    if made is None:
         return
-    given, names = found
+    given = server_of(made, record, environ)
     try:
         with given.session() as own:
-            _drop(own, names)
+            _drop(own, made.names)
     except DponeError as error:
-        unwind(_left(record, given, names, error))
+        unwind(_left(record, made, error))
     record.unlink()
 
 
@@ -168,16 +194,26 @@ def _drop_login(own: Session, login: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _left(record: Path, given: GivenServer, names: Names, error: DponeError) -> Failed:
+def _not_named(made: Made, record: Path, given: GivenServer | None) -> Refused:
+    return refuse(
+        "given_server_not_named",
+        made.address,
+        found=f"{VARIABLE} is not set" if given is None else f"{VARIABLE} names {given.address}",
+        allowed="the URL of an administrator of the server on which the lab made its databases and logins",
+        next_command=(
+            f"set {VARIABLE}='mssql://sa:…@{made.host}:{made.port}/master?encrypt=…' and run the same command again; or"
+            f" drop {made.by_hand} by hand, then remove {record}"
+        ),
+    )
+
+
+def _left(record: Path, made: Made, error: DponeError) -> Failed:
     return fail(
         "given_server_not_cleared",
-        given.address,
+        made.address,
         found=error.failure.problem.found,
         allowed="a server from which the lab's databases and logins can be dropped",
-        next_command=(
-            f"`dpone lab down` again once it answers; or drop {', '.join((*names.databases, *names.logins))} and the"
-            f" LOGON trigger dpone_gate by hand, then remove {record}"
-        ),
+        next_command=(f"`dpone lab down` again once it answers; or drop {made.by_hand} by hand, then remove {record}"),
         change=StateChange.MAYBE,
     )
 

@@ -10,12 +10,20 @@ from dataclasses import dataclass, field
 from dpone_provider.adapters.mssql.parameters import HEAD
 from dpone_provider.domain.connection import Credential
 from dpone_provider.lab.mssql import fitness
-from dpone_provider.lab.mssql.given import GivenServer
+from dpone_provider.lab.mssql.given import VARIABLE, GivenServer
+from dpone_provider.lab.state import url_of
 from tests.adapters.mssql.odbc import server_at
 from tests.adapters.mssql.tds_server import Answer, Cell, Error, Rows, TdsServer, serving
 
 VERSION = "16.0.4215.2"
 _NOTHING = Rows(("found",), [(None,)], kinds=(str,))
+
+
+def environ_of(given: GivenServer) -> dict[str, str]:
+    """Return the variable that names a server, as whoever runs a command has set it."""
+    at, who = given.endpoint, given.credential
+    url = url_of("mssql", user=who.user, password=who.password, host=at.host, port=at.port, database=at.database)
+    return {VARIABLE: f"{url.reveal()}?encrypt={at.tls}"}
 
 
 @dataclass

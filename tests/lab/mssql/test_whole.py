@@ -17,7 +17,7 @@ from dpone_provider.domain.identity import EngineKind
 from dpone_provider.domain.outcomes import DponeError
 from dpone_provider.lab.condition import claimed
 from dpone_provider.lab.enrolment import enrol_once
-from dpone_provider.lab.mssql.given import GivenServer
+from dpone_provider.lab.mssql.given import VARIABLE, GivenServer
 from dpone_provider.lab.mssql.installing import (
     BREAK_GLASS,
     CONTROL,
@@ -33,10 +33,16 @@ from dpone_provider.lab.state import GIVEN_FILE, write_credentials
 from dpone_provider.sql_files import shipped_sql
 from tests.adapters.mssql.fake_instance import GUIDS
 from tests.adapters.mssql.odbc import needs_odbc
-from tests.lab.mssql.stand_in import VERSION, StandIn
+from tests.lab.mssql.stand_in import VERSION, StandIn, environ_of
 from tests.lab.mssql.whole_stand_in import WholeStandIn
 
 pytestmark = needs_odbc
+
+
+def named(monkeypatch: pytest.MonkeyPatch, given: GivenServer) -> None:
+    """Name the server in the environment of this process."""
+    for name, value in environ_of(given).items():
+        monkeypatch.setenv(name, value)
 
 
 def begins(script: str) -> str:
@@ -45,9 +51,10 @@ def begins(script: str) -> str:
 
 
 @pytest.mark.lab
-def test_a_lab_is_enrolled_on_it_and_nothing_is_left(tmp_path: Path) -> None:
+def test_a_lab_is_enrolled_on_it_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in, told = WholeStandIn(), list[str]()
     with stand_in.serving() as given:
+        named(monkeypatch, given)
         with lab.running(tmp_path, given=given, progress=told.append) as state:
             assert state.mssql is not None
             assert state.mssql.version == VERSION
@@ -93,10 +100,11 @@ def test_a_gate_that_lets_one_of_ours_in_is_disabled_again(tmp_path: Path) -> No
     assert stand_in.instance.logins == {}
 
 
-def test_a_start_that_fails_drops_what_it_made(tmp_path: Path) -> None:
+def test_a_start_that_fails_drops_what_it_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in = StandIn()
 
     def fail_half_way(given: GivenServer) -> None:
+        named(monkeypatch, given)
         with claimed(tmp_path) as (places, _):
             make(given, places.given)
             assert len(stand_in.databases | stand_in.logins) == 4
@@ -108,20 +116,29 @@ def test_a_start_that_fails_drops_what_it_made(tmp_path: Path) -> None:
     assert not (tmp_path / GIVEN_FILE).exists()
 
 
-def test_what_a_dead_lab_left_on_the_server_is_dropped_by_the_next_command(tmp_path: Path) -> None:
+def test_what_a_dead_lab_left_on_the_server_is_dropped_by_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand_in = StandIn()
     with stand_in.serving() as given:
         # As after a kill: the lock, the record, and what it names.
         (tmp_path / "lab.lock").touch()
         make(given, tmp_path / GIVEN_FILE)
         assert lab.status(tmp_path).condition is lab.LabCondition.DEAD
+        monkeypatch.delenv(VARIABLE, raising=False)
+        with pytest.raises(DponeError, match="given_server_not_named"):
+            lab.down(tmp_path)
+        named(monkeypatch, given)
         assert lab.down(tmp_path)
     assert stand_in.databases | stand_in.logins == set()
     assert not any(tmp_path.iterdir())
 
 
-def test_a_lab_stays_down_and_remembers_while_the_server_is_gone(tmp_path: Path) -> None:
+def test_a_lab_stays_down_and_remembers_while_the_server_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with StandIn().serving() as given:
+        named(monkeypatch, given)
         (tmp_path / "lab.lock").touch()
         make(given, tmp_path / GIVEN_FILE)
     for _ in range(2):
