@@ -125,7 +125,8 @@ GO
 -- @transaction_id is CURRENT_TRANSACTION_ID() as the caller read it inside that transaction.
 -- The attempt row and the slot rows stay share-locked until the transaction ends, so that sealing, and with it any change
 -- of owner, waits for it. The gate row is read last and without keeping a lock: closing can begin while the transaction
--- hangs, and may have begun while the locks above were waited for.
+-- hangs, and may have begun while the locks above were waited for. It is sought by its key: a scan would wait for every
+-- other gate that is being closed.
 -- Errors: 51001 not inside one READ COMMITTED transaction, 51002 the attempt, 51003 a slot or epoch, 51004 the gate.
 CREATE OR ALTER PROCEDURE dpone_gate.require_current @attempt_id binary(32), @transaction_id bigint AS
 BEGIN
@@ -138,7 +139,8 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM sys.dm_exec_sessions AS s WHERE s.session_id = @@SPID AND s.transaction_isolation_level = 2)
         BEGIN ;THROW 51001, N'DPONE_FENCE_TRANSACTION: only READ COMMITTED reads current rows', 1; END;
     -- Whose attempt it is, before any lock: a login can fence its own attempt only.
-    IF NOT EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK, ROWLOCK)
+    IF NOT EXISTS (SELECT 1 FROM dpone_control.login_gate AS g
+                       WITH (READCOMMITTEDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
                    WHERE g.service_id = @service_id AND g.sid = @sid AND g.attempt_id = @attempt_id)
         BEGIN ;THROW 51004, N'DPONE_FENCE_GATE: this is not the login of the attempt', 1; END;
     IF NOT EXISTS (SELECT 1 FROM dpone_control.attempt AS a
@@ -152,7 +154,8 @@ BEGIN
     WHERE w.attempt_id = @attempt_id;
     IF @written = 0 OR @held <> @written
         BEGIN ;THROW 51003, N'DPONE_FENCE_EPOCH: a slot is not owned at the epoch of the attempt', 1; END;
-    IF NOT EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK, ROWLOCK)
+    IF NOT EXISTS (SELECT 1 FROM dpone_control.login_gate AS g
+                       WITH (READCOMMITTEDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
                    WHERE g.service_id = @service_id AND g.sid = @sid AND g.attempt_id = @attempt_id
                    AND g.gate_state = 'READY')
         BEGIN ;THROW 51004, N'DPONE_FENCE_GATE: the gate is not READY', 1; END;
@@ -169,12 +172,13 @@ AS
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @sid varchar(60) = LOWER(CONVERT(varchar(60), SUSER_SID(), 2));
+    DECLARE @service_id uniqueidentifier = (SELECT s.service_id FROM dpone_gate.service AS s WITH (READCOMMITTEDLOCK));
     SELECT @epoch = NULL, @occurrence_id = NULL;
     SELECT @epoch = w.epoch, @occurrence_id = w.occurrence_id
-    FROM dpone_control.attempt_slot AS w WITH (READCOMMITTEDLOCK)
-    JOIN dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK) ON g.attempt_id = w.attempt_id
-    JOIN dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = g.service_id
-    WHERE w.attempt_id = @attempt_id AND w.slot_id = @slot_id AND g.sid = @sid;
+    FROM dpone_control.login_gate AS g
+        WITH (READCOMMITTEDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
+    JOIN dpone_control.attempt_slot AS w WITH (READCOMMITTEDLOCK) ON w.attempt_id = g.attempt_id
+    WHERE g.service_id = @service_id AND g.sid = @sid AND w.attempt_id = @attempt_id AND w.slot_id = @slot_id;
 END;
 GO
 

@@ -8,7 +8,8 @@
 -- Why procedures: to make and end logins one needs rights over every login of the instance. The controller has none of
 -- them. It may execute these procedures, which act on logins with our tag, and on the caller's own sessions, only; the rights
 -- are held by a certificate that signed them (030). Where certificates are not wanted, 031 grants them to the controller.
--- Each looks the login up by its SID and never by a name that it was given. Errors are 51020 to 51029.
+-- Each looks the login up by its SID and never by a name that it was given, and its gate row by the key of that: a scan
+-- would wait for every other gate that is being moved. Errors are 51020 to 51029.
 
 SET ANSI_NULLS ON;
 SET QUOTED_IDENTIFIER ON;
@@ -88,13 +89,15 @@ CREATE OR ALTER PROCEDURE dpone_gate.make_test_login @principal_name sysname, @s
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @sql nvarchar(max);
+    DECLARE @service_id uniqueidentifier = (SELECT s.service_id FROM dpone_gate.service AS s WITH (READCOMMITTEDLOCK));
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
             OR @principal_name NOT LIKE N'dpone[_]v3[_]test[_]' + REPLICATE(N'[0-9a-f]', 16)
         BEGIN ;THROW 51021, N'DPONE_ISSUE_TAG: allowed: a SID with our tag, a name dpone_v3_test_ and 16 hex digits', 1; END;
     IF @verifier IS NULL OR DATALENGTH(@verifier) <> 70 OR SUBSTRING(@verifier, 1, 2) <> 0x0200
         BEGIN ;THROW 51022, N'DPONE_ISSUE_VERIFIER: allowed: a password hash of version 0x0200', 1; END;
-    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
-               WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)))
+    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g
+                   WITH (READCOMMITTEDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
+               WHERE g.service_id = @service_id AND g.sid = LOWER(CONVERT(varchar(60), @sid, 2)))
         BEGIN ;THROW 51023, N'DPONE_ISSUE_GATE: allowed: a SID that the ledger does not know', 1; END;
     SET @sql = N'CREATE LOGIN ' + QUOTENAME(@principal_name) + N' WITH PASSWORD = ' + CONVERT(nvarchar(200), @verifier, 1)
         + N' HASHED, SID = ' + CONVERT(nvarchar(40), @sid, 1) + N', CHECK_EXPIRATION = OFF, CHECK_POLICY = OFF;';
@@ -193,11 +196,13 @@ CREATE OR ALTER PROCEDURE dpone_gate.disable_login @sid binary(16) AS
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @sql nvarchar(max);
+    DECLARE @service_id uniqueidentifier = (SELECT s.service_id FROM dpone_gate.service AS s WITH (READCOMMITTEDLOCK));
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
         BEGIN ;THROW 51021, N'DPONE_TAG: allowed: a SID with our tag', 1; END;
-    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
-               JOIN dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = g.service_id
-               WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)) AND g.gate_state IN ('JOURNALED', 'READY'))
+    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g
+                   WITH (READCOMMITTEDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
+               WHERE g.service_id = @service_id AND g.sid = LOWER(CONVERT(varchar(60), @sid, 2))
+               AND g.gate_state IN ('JOURNALED', 'READY'))
         BEGIN ;THROW 51027, N'DPONE_CLOSE_GATE: the gate is open; allowed: CLOSING or CLOSED, committed before', 1; END;
     SET @sql = (SELECT N'ALTER LOGIN ' + QUOTENAME(p.name COLLATE DATABASE_DEFAULT) + N' DISABLE;'
                 FROM sys.server_principals AS p WHERE p.sid = @sid);
@@ -233,11 +238,13 @@ CREATE OR ALTER PROCEDURE dpone_gate.collect_login @sid binary(16) AS
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @sql nvarchar(max), @run nvarchar(300), @target sysname;
+    DECLARE @service_id uniqueidentifier = (SELECT s.service_id FROM dpone_gate.service AS s WITH (READCOMMITTEDLOCK));
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
         BEGIN ;THROW 51021, N'DPONE_TAG: allowed: a SID with our tag', 1; END;
-    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g WITH (READCOMMITTEDLOCK)
-               JOIN dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = g.service_id
-               WHERE g.sid = LOWER(CONVERT(varchar(60), @sid, 2)) AND g.gate_state <> 'CLOSED')
+    IF EXISTS (SELECT 1 FROM dpone_control.login_gate AS g
+                   WITH (READCOMMITTEDLOCK, ROWLOCK, FORCESEEK (sid_once_per_service (service_id, sid)))
+               WHERE g.service_id = @service_id AND g.sid = LOWER(CONVERT(varchar(60), @sid, 2))
+               AND g.gate_state <> 'CLOSED')
         BEGIN ;THROW 51027, N'DPONE_CLOSE_GATE: allowed: a gate that is CLOSED', 1; END;
     SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK));
     WHILE @target IS NOT NULL

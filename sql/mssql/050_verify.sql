@@ -15,7 +15,8 @@ IF OBJECT_ID(N'dpone_gate.hindrances') IS NULL OR OBJECT_ID(N'dpone_gate.target'
     BEGIN ;THROW 51000, N'the control schema is not complete here; run 007 to 030 first', 1; END;
 
 DECLARE @wrong TABLE (what nvarchar(1000) NOT NULL);
-DECLARE @target sysname, @run nvarchar(300), @enrolment_id uniqueidentifier;
+DECLARE @target sysname, @run nvarchar(300), @enrolment_id uniqueidentifier,
+    @signer varbinary(85) = (SELECT t.sid FROM sys.certificates AS t WHERE t.name = N'dpone_signer');
 
 -- The gate.
 INSERT INTO @wrong (what) EXEC dpone_gate.hindrances;
@@ -73,12 +74,13 @@ UNION ALL
 SELECT N'the certificate dpone_signer has its private key still' FROM sys.certificates AS t
 WHERE t.name = N'dpone_signer' AND t.pvt_key_encryption_type <> 'NA'
 UNION ALL
-SELECT N'the login dpone_signer may not ' + wanted.permission_name
+-- By the certificate, not by a name: a login that an older certificate left carries nothing of this one.
+SELECT N'the login of the certificate dpone_signer may not ' + wanted.permission_name + N'; run 030_signatures.sql again'
 FROM (VALUES (N'ALTER ANY LOGIN'), (N'ALTER ANY CONNECTION'), (N'VIEW SERVER STATE'), (N'VIEW ANY DEFINITION'))
     AS wanted (permission_name)
-WHERE CERT_ID(N'dpone_signer') IS NOT NULL AND NOT EXISTS (
+WHERE @signer IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM sys.server_permissions AS g JOIN sys.server_principals AS p ON p.principal_id = g.grantee_principal_id
-    WHERE p.name = N'dpone_signer' AND g.state = 'G' AND g.permission_name COLLATE DATABASE_DEFAULT = wanted.permission_name);
+    WHERE p.sid = @signer AND g.state = 'G' AND g.permission_name COLLATE DATABASE_DEFAULT = wanted.permission_name);
 -- Logins of ours that nobody journaled.
 INSERT INTO @wrong (what)
 SELECT N'login ' + p.name COLLATE DATABASE_DEFAULT + N' carries our tag and is not in the ledger; DROP LOGIN it' FROM sys.server_principals AS p
@@ -117,12 +119,15 @@ BEGIN
             OR NOT EXISTS (SELECT 1 FROM sys.database_principals AS p WHERE p.principal_id = m.writer_id
                            AND p.name = m.writer_role AND p.type = N''R'')
             UNION ALL
+            SELECT N''its user of the certificate dpone_signer is missing; run 030_signatures.sql again''
+            WHERE @signer IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sys.database_principals AS p WHERE p.sid = @signer)
+            UNION ALL
             SELECT w.principal + N'' could write: '' + w.why FROM dpone_receipt.writers AS w WHERE w.counts = ''writer''
             UNION ALL
             SELECT N''code in a managed schema: '' + o.name FROM sys.objects AS o
             JOIN dpone_receipt.managed_schema AS m ON m.schema_id = o.schema_id
             WHERE o.type IN (''P'', ''FN'', ''IF'', ''TF'', ''TR'', ''SN'', ''PC'', ''FS'', ''FT'', ''TA'')
-        ) AS f', N'@enrolment_id uniqueidentifier', @enrolment_id;
+        ) AS f', N'@enrolment_id uniqueidentifier, @signer varbinary(85)', @enrolment_id, @signer;
     SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK)
                    WHERE t.database_name > @target);
 END;

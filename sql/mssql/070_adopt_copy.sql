@@ -27,10 +27,14 @@ BEGIN
 END;
 GO
 SET NOCOUNT, XACT_ABORT ON;
-DECLARE @wrong nvarchar(2000), @original sysname = (
+DECLARE @wrong nvarchar(2000), @authority nvarchar(2000), @original sysname = (
     SELECT MIN(DB_NAME(r.database_id)) FROM sys.database_recovery_status AS r
     JOIN dpone_receipt.enrolment AS e ON e.database_id = r.database_id AND e.database_guid = r.database_guid
         AND e.recovery_fork_guid = r.recovery_fork_guid);
+-- Asked in the control database: which database the authority is in is told where it is asked.
+EXEC [${control_database}].sys.sp_executesql N'SELECT @wrong = N''the authority was not readmitted: dpone control readmit''
+    WHERE NOT EXISTS (SELECT 1 FROM dpone_control.opening AS o WHERE o.opened IS NULL AND o.observed = o.incarnation)',
+    N'@wrong nvarchar(2000) OUTPUT', @authority OUTPUT;
 SET @wrong = CASE
     WHEN IS_SRVROLEMEMBER(N'sysadmin') = 0 THEN N'run by a login that is no member of sysadmin'
     WHEN @original = DB_NAME() THEN N'this database is no copy: its marker was made in this life of it'
@@ -44,9 +48,7 @@ SET @wrong = CASE
                      WHERE s.server_name
                          = CONVERT(nvarchar(256), SERVERPROPERTY('ServerName')) COLLATE Latin1_General_100_BIN2)
         THEN N'the control database belongs to another server'
-    WHEN NOT EXISTS (SELECT 1 FROM [${control_database}].dpone_control.opening AS o
-                     WHERE o.opened IS NULL AND o.observed = o.incarnation)
-        THEN N'the authority was not readmitted: dpone control readmit'
+    WHEN @authority IS NOT NULL THEN @authority
     WHEN EXISTS (SELECT 1 FROM [${control_database}].dpone_control.burial AS b WITH (READCOMMITTEDLOCK)
                  JOIN [${control_database}].dpone_gate.service AS s WITH (READCOMMITTEDLOCK) ON s.service_id = b.service_id)
         THEN N'this authority has buried the service of this instance'

@@ -84,6 +84,9 @@ transaction, so the only one of the session was rolled back before."""
 REPEATABLE: Final = frozenset({1205, 3960})
 """A rollback that may be repeated within the deadline."""
 
+STILL_LOGGED_IN: Final = 15434
+"""A login with a session cannot be dropped; one that was just refused or ended may count for a moment."""
+
 FENCE: Final = MappingProxyType(
     {51001: "fence_transaction", 51002: "fence_attempt", 51003: "fence_epoch", 51004: "fence_gate"}
 )

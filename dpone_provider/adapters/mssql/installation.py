@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from dpone_provider.adapters.mssql import gate_definition, logins
-from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused, MssqlError, require_entered
+from dpone_provider.adapters.mssql.errors import (
+    ERRORS,
+    STILL_LOGGED_IN,
+    LoginRefused,
+    MssqlError,
+    ServerError,
+    require_entered,
+)
 from dpone_provider.adapters.mssql.lacking import refusal_of_read
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Server
@@ -24,6 +32,7 @@ from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("installation.sql"))
 CALL_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.1
 TEST_PREFIX: Final = "dpone_v3_test_"
 Result = TypeVar("Result")
 
@@ -103,11 +112,10 @@ class MssqlGateTrial:
         """Make a login with our tag and no gate row, try it, and drop it again."""
         sid, name = logins.new_sid(), TEST_PREFIX + secrets.token_hex(8)
         secret = self.entropy.secret()
-        made = self._call(
-            "make_test_login", name=name, sid=sid, verifier=logins.password_hash(secret, secrets.token_bytes(4))
-        )
-        tried = made if made is not None else self._tried(Credential(name, secret))
-        dropped = self._call("drop_test_login", sid=sid)
+        verifier = logins.password_hash(secret, secrets.token_bytes(logins.SALT_BYTES))
+        made = self._call("make_test_login", name=name, sid=sid, verifier=verifier)
+        tried = _unanswered(made) if made is not None else self._tried(Credential(name, secret))
+        dropped = self._dropped(sid)
         return tried if dropped is None or isinstance(tried, Unknown) else dropped
 
     def _tried(self, credential: Credential) -> int | Unknown | None:
@@ -121,13 +129,23 @@ class MssqlGateTrial:
         except ERRORS as error:
             return unreadable(error, f"a login of ours at {self.server.endpoint}")
 
-    def _call(self, statement_name: str, **parameters: str | bytes) -> Unknown | None:
+    def _dropped(self, sid: bytes) -> Unknown | None:
+        """Drop the test login; the server may still be ending the session that its gate has just refused."""
+        until = time.monotonic() + self.call_seconds
+        while error := self._call("drop_test_login", sid=sid):
+            busy = isinstance(error, ServerError) and error.number == STILL_LOGGED_IN
+            if not busy or time.monotonic() > until:
+                return _unanswered(error)
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def _call(self, statement_name: str, **parameters: str | bytes) -> MssqlError | None:
         statement = filled(STATEMENTS[statement_name], control=identifier(self.control_database))
         try:
             with self.server.session("dpone control self-test", self.call_seconds) as own:
                 own.run(statement, parameters)
         except ERRORS as error:
-            return unanswered(error, "the test login", next_command="dpone control self-test again; then dpone recover")
+            return error
         return None
 
     def _ask(self, question: Callable[[Session], Result], what: str) -> Result | Unknown:
@@ -144,3 +162,7 @@ def _unread(error: MssqlError, subject: str, user: str) -> Unknown:
     if refused is not None:
         unwind(refused)
     return unreadable(error, subject)
+
+
+def _unanswered(error: MssqlError) -> Unknown:
+    return unanswered(error, "the test login", next_command="dpone control self-test again; then dpone recover")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
+from dpone_provider.adapters.mssql import installation
 from dpone_provider.adapters.mssql.installation import MssqlGateTrial, MssqlInstallationReader
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.installation.self_test import GateHolds, self_test
@@ -14,6 +16,7 @@ from dpone_provider.application.ports.installation import InstalledObject, Objec
 from dpone_provider.domain.outcomes import Failed, Refused, Unknown
 from tests.adapters.mssql.fake_instance import FakeInstance
 from tests.adapters.mssql.odbc import needs_odbc, server_at
+from tests.adapters.mssql.tds_server import Answer, Error
 
 pytestmark = needs_odbc
 
@@ -43,6 +46,34 @@ def test_a_gate_that_lets_one_of_ours_in_is_told_and_the_login_dropped(instance:
     assert isinstance(failed, Failed)
     assert failed.problem.reason == "gate_let_a_login_in"
     assert instance.logins == {}
+
+
+@dataclass
+class SlowlyEnding(FakeInstance):
+    """Its logins count as logged in for a while after their last session."""
+
+    still: int = 0
+
+    def _collect(self, given: Any, number: int) -> Sequence[Answer]:
+        if self.still:
+            self.still -= 1
+            return [Error(15434, "Could not drop login as the user is currently logged in.")]
+        return super()._collect(given, number)
+
+
+def test_a_test_login_whose_session_is_still_ending_is_dropped_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "POLL_SECONDS", 0.0)
+    with SlowlyEnding(still=3).serving() as instance:
+        assert isinstance(self_test(trial(instance), "here"), GateHolds)
+        assert (instance.logins, instance.still) == ({}, 0)  # type: ignore[attr-defined]
+
+
+def test_a_test_login_that_stays_logged_in_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "POLL_SECONDS", 0.0)
+    with SlowlyEnding(still=1_000_000).serving() as instance:
+        outcome = replace(trial(instance), call_seconds=1).tagged_logon()
+    assert isinstance(outcome, Unknown)
+    assert "15434" in str(outcome.problem.found)
 
 
 def test_a_disabled_gate_is_refused_before_anything_is_made(instance: FakeInstance) -> None:
