@@ -10,6 +10,26 @@ DECLARE @kill nvarchar(max) = (SELECT STRING_AGG(N'KILL ' + CONVERT(nvarchar(10)
     FROM sys.dm_exec_sessions AS s WHERE SUBSTRING(s.original_security_id, 1, 6) = 0x64706F6E6501);
 IF @kill IS NOT NULL EXEC sys.sp_executesql @kill;
 
+-- name: take_instance
+-- Whether these tests have the instance's one gate to themselves: negative if another session has. Until the session ends.
+DECLARE @got int;
+EXEC @got = sys.sp_getapplock @Resource = N'dpone tests: the gate', @LockMode = N'Exclusive', @LockOwner = N'Session',
+    @LockTimeout = 30000;
+SELECT @got;
+
+-- name: drop_dead_gate
+-- That of a run of these tests which was killed.
+IF EXISTS (SELECT 1 FROM sys.server_triggers AS t JOIN sys.server_sql_modules AS m ON m.object_id = t.object_id
+           WHERE t.name = N'dpone_gate' AND CHARINDEX(N'[dpone_test_control_', m.definition) > 0)
+    DROP TRIGGER dpone_gate ON ALL SERVER;
+DROP TRIGGER IF EXISTS slow_for_a_test ON ALL SERVER;
+
+-- name: end_sessions_of
+-- Everybody who logged in with one login.
+DECLARE @kill nvarchar(max) = (SELECT STRING_AGG(N'KILL ' + CONVERT(nvarchar(10), s.session_id) + N';', N' ')
+    FROM sys.dm_exec_sessions AS s WHERE s.original_security_id = SUSER_SID(@login) AND s.session_id <> @@SPID);
+IF @kill IS NOT NULL EXEC sys.sp_executesql @kill;
+
 -- name: drop_our_users
 -- In one database.
 EXEC {database}.sys.sp_executesql N'DECLARE @drop nvarchar(max) = (
@@ -63,6 +83,21 @@ DROP TRIGGER IF EXISTS slow_for_a_test ON ALL SERVER;
 SELECT CONVERT(int, l.request_session_id) FROM sys.dm_tran_locks AS l
 WHERE l.resource_database_id = DB_ID(@database) AND l.resource_type = N'KEY' AND l.request_mode = N'S'
     AND l.request_status = N'GRANT';
+
+-- name: restored
+-- To what it was a moment ago, and another life all the same. The file is overwritten by the next.
+BACKUP DATABASE {target} TO DISK = N'dpone_test.bak' WITH INIT, FORMAT;
+ALTER DATABASE {target} SET OFFLINE WITH ROLLBACK IMMEDIATE;
+RESTORE DATABASE {target} FROM DISK = N'dpone_test.bak' WITH REPLACE;
+
+-- name: blocked_by
+-- Whether anybody waits for what one session holds.
+SELECT CONVERT(int, r.session_id) FROM sys.dm_exec_requests AS r WHERE r.blocking_session_id = @session;
+
+-- name: make_issued_user
+-- What every issued login is in the control database: whether it is let in is for its gate row alone to say.
+CREATE USER {name} FOR LOGIN {name};
+ALTER ROLE [dpone_issued] ADD MEMBER {name};
 
 -- name: make_trace
 -- Every statement and every call that the server runs from now on, by its text.

@@ -17,9 +17,8 @@ from dpone_provider.adapters.ledger.sql_ledger import SqlLedger
 from dpone_provider.adapters.mssql import driver
 from dpone_provider.adapters.mssql.connection_string import connection_string, odbc_parts
 from dpone_provider.adapters.mssql.diagnostics import told
-from dpone_provider.adapters.mssql.errors import ERRORS, LoginRefused
+from dpone_provider.adapters.mssql.errors import LoginRefused
 from dpone_provider.adapters.mssql.gate import MssqlGate
-from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.session import MssqlServer, Session, driver_text, scrubbed
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
@@ -34,6 +33,7 @@ from dpone_provider.domain.outcomes import Failed, Unknown
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load
 from tests.adapters.ledger.given_control import GivenControl, given_control
+from tests.adapters.mssql import installed
 from tests.adapters.mssql.installed import SCHEMA, Instance
 from tests.conformance.gate_suite import LoginDenied
 from tests.conformance.ledger_world import LOAD, WAREHOUSE, Steps, binding_of, occurrence_of
@@ -259,17 +259,5 @@ def given_world() -> Iterator[GivenWorld]:
 
 def sweep(instance: Instance) -> None:
     """End and drop every login of ours, whatever a test left."""
-    databases = [identifier(instance.values[name]) for name in ("control_database", "target_database")]
-    with instance.administrator.session("dpone test: sweep", CALL_SECONDS) as own:
-
-        def swept() -> bool:
-            try:
-                own.run(STATEMENTS["end_our_sessions"])
-                for database in databases:
-                    own.run(filled(STATEMENTS["drop_our_users"], database=database))
-                own.run(STATEMENTS["drop_our_logins"])
-            except ERRORS:
-                return False
-            return not own.rows(STATEMENTS["our_sessions"])
-
-        wait_until(swept, what="the end of every login of ours", seconds=CALL_SECONDS)
+    names = [instance.values[name] for name in ("control_database", "target_database")]
+    installed.sweep(instance.administrator, names)

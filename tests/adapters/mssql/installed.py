@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from dpone_provider.adapters.mssql import driver
 from dpone_provider.adapters.mssql.errors import ERRORS
-from dpone_provider.adapters.mssql.session import MssqlServer
+from dpone_provider.adapters.mssql.names import filled, identifier
+from dpone_provider.adapters.mssql.session import MssqlServer, Session, close_raw, open_raw
 from dpone_provider.application.installation import shipped
 from dpone_provider.application.installation.rendering import fill_in, variables
 from dpone_provider.application.installation.tsql import batches
@@ -19,6 +21,7 @@ from dpone_provider.domain.connection import Credential, Endpoint
 from dpone_provider.domain.secret import Secret
 from dpone_provider.sql_files import load, shipped_sql
 from tests.adapters.mssql.capabilities import Capability
+from tests.waiting import wait_until_none
 
 NEEDED: Final = (
     Capability.CATALOG,
@@ -80,21 +83,61 @@ class Instance:
 
 @contextmanager
 def installed(server: MssqlServer, service_id: str | None = None) -> Iterator[Instance]:
-    """Install everything, and take everything out again, down to the databases."""
+    """Install everything, and take everything out again, down to the databases, whatever happens in between."""
     made = _instance(server, service_id or str(uuid.uuid4()))
+    with alone(server):
+        try:
+            _databases_and_logins(made)
+            for script in (*CONTROL, *TARGET):
+                made.run(script)
+            yield made
+        finally:
+            _removed(made)
+
+
+@contextmanager
+def alone(server: MssqlServer) -> Iterator[None]:
+    """Have the instance's one gate to oneself while the block runs: another run, or installation, waits or fails.
+
+    So a gate of these tests that is found then is of a run that was killed, and makes way.
+    """
+    raw, sockets = open_raw(server.endpoint, server.credential, "dpone test: alone", SCRIPT_SECONDS)
+    try:
+        own = Session(raw, driver.pyodbc().Error)
+        (got,) = own.row(STATEMENTS["take_instance"])
+        assert got >= 0, f"another run of these tests has an installation on {server.endpoint}"
+        own.run(STATEMENTS["drop_dead_gate"])
+        sweep(server)
+        yield
+    finally:
+        close_raw(raw, sockets)
+
+
+def sweep(server: MssqlServer, databases: Iterable[str] = ()) -> None:
+    """End and drop every login of ours with its users in some databases, whatever a test left."""
+
+    def left() -> str:
+        try:
+            with server.session("dpone test: sweep", SCRIPT_SECONDS) as own:
+                own.run(STATEMENTS["end_our_sessions"])
+                for database in databases:
+                    own.run(filled(STATEMENTS["drop_our_users"], database=identifier(database)))
+                own.run(STATEMENTS["drop_our_logins"])
+                return ", ".join(str(session) for (session,) in own.rows(STATEMENTS["our_sessions"]))
+        except ERRORS as error:
+            return str(error)
+
+    wait_until_none(left, what="the end of every login of ours", seconds=SCRIPT_SECONDS)
+
+
+def _databases_and_logins(made: Instance) -> None:
     names = made.values
-    with server.session("dpone test", SCRIPT_SECONDS) as own:
+    with made.administrator.session("dpone test", SCRIPT_SECONDS) as own:
         own.run(f"CREATE DATABASE [{names['control_database']}] COLLATE Latin1_General_100_BIN2;")
         own.run(f"CREATE DATABASE [{names['target_database']}];")
         own.run(f"ALTER DATABASE [{names['target_database']}] SET ALLOW_SNAPSHOT_ISOLATION ON;")
         own.run(f"CREATE LOGIN [{names['controller_login']}] WITH PASSWORD = N'{made.controller.password.reveal()}';")
         own.run(f"CREATE LOGIN [{names['reader_login']}] WITH PASSWORD = N'{made.reader.password.reveal()}';")
-    try:
-        for script in (*CONTROL, *TARGET):
-            made.run(script)
-        yield made
-    finally:
-        _removed(made)
 
 
 def _instance(server: MssqlServer, service_id: str) -> Instance:
@@ -120,15 +163,31 @@ def _removed(made: Instance) -> None:
     for script in ("022_break_glass.sql", "090_remove_target.sql", "095_remove_control.sql"):
         with suppress(*ERRORS):
             made.run(script)
-    with made.administrator.session("dpone test", SCRIPT_SECONDS) as own:
-        for statement in ("end_our_sessions", "drop_our_logins", "drop_gate"):
-            with suppress(*ERRORS):
-                own.run(STATEMENTS[statement])
-        for name in ("target_database", "control_database"):
-            database = made.values[name]
-            own.run(
-                f"IF DB_ID(N'{database}') IS NOT NULL BEGIN ALTER DATABASE [{database}] SET SINGLE_USER"
-                f" WITH ROLLBACK IMMEDIATE; DROP DATABASE [{database}]; END;"
-            )
-        for name in ("controller_login", "reader_login"):
-            own.run(f"IF SUSER_ID(N'{made.values[name]}') IS NOT NULL DROP LOGIN [{made.values[name]}];")
+    names = made.values
+
+    def left() -> str:
+        """Whoever is still logged in is ended, and may count as logged in a moment longer."""
+        try:
+            with made.administrator.session("dpone test", SCRIPT_SECONDS) as own:
+                own.run(STATEMENTS["drop_gate"])
+                for name in ("controller_login", "reader_login"):
+                    own.run(STATEMENTS["end_sessions_of"], {"login": names[name]})
+                for name in ("target_database", "control_database"):
+                    own.run(_without_database(names[name]))
+                for name in ("controller_login", "reader_login"):
+                    own.run(f"IF SUSER_ID(N'{names[name]}') IS NOT NULL DROP LOGIN [{names[name]}];")
+        except ERRORS as error:
+            return str(error)
+        return ""
+
+    wait_until_none(left, what="the end of an installation", seconds=SCRIPT_SECONDS)
+    sweep(made.administrator)
+
+
+def _without_database(name: str) -> str:
+    """Whatever state a test left it in: one that is offline has no user to end."""
+    return (
+        f"IF CONVERT(nvarchar(60), DATABASEPROPERTYEX(N'{name}', N'Status')) = N'ONLINE'"
+        f" ALTER DATABASE [{name}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE;"
+        f" IF DB_ID(N'{name}') IS NOT NULL DROP DATABASE [{name}];"
+    )

@@ -6,17 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpone_provider.adapters.mssql.errors import ServerError
+from dpone_provider.adapters.mssql import logins
+from dpone_provider.adapters.mssql.errors import Meaning, ServerError
 from dpone_provider.adapters.mssql.installation import MssqlGateTrial, MssqlInstallationReader
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.installation.check import Deviation, Difference, check
 from dpone_provider.application.installation.self_test import GateHolds, self_test
 from dpone_provider.application.installation.shipped import Names, Target
 from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.given_server import require
 from tests.adapters.mssql.installed import CONTROL, NEEDED, SCHEMA, TARGET, Instance, installed
 
 pytestmark = pytest.mark.mssql
+TEST_LOGIN = {
+    "name": "dpone_v3_test_0123456789abcdef",
+    "sid": logins.new_sid(),
+    "hash": logins.password_hash(Secret("never let in"), bytes(logins.SALT_BYTES)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +102,18 @@ def test_a_second_control_database_does_not_take_the_gate(instance: Instance) ->
     assert isinstance(self_test(trial(instance), "here"), GateHolds)
 
 
-def test_a_target_that_is_gone_stands_in_nobodys_way(instance: Instance) -> None:
-    """The last test: it takes everything out."""
-    target = instance.values["target_database"]
+def test_procedures_whose_certificate_has_no_login_are_told_and_put_right(instance: Instance) -> None:
+    """As after the control database was restored on another server: signatures travel with it, logins do not."""
     with instance.administrator.session("dpone test", 60) as own:
-        own.run(f"ALTER DATABASE [{target}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE;")
-        own.run(f"DROP DATABASE [{target}];")
+        own.run(
+            "DROP LOGIN [dpone_signer]; EXEC master.sys.sp_executesql N'DROP CERTIFICATE [dpone_signer];';"
+            " CREATE LOGIN [dpone_signer] WITH PASSWORD = N'aA1!aA1!aA1!aA1!'; ALTER LOGIN [dpone_signer] DISABLE;"
+        )
     with pytest.raises(ServerError, match="not as installed"):
         instance.run("050_verify.sql")
+    with instance.control.session("dpone test", 30) as own, pytest.raises(ServerError) as raised:
+        own.run("EXEC dpone_gate.make_test_login @principal_name = @name, @sid = @sid, @verifier = @hash;", TEST_LOGIN)
+    assert raised.value.meaning is Meaning.PERMISSION, raised.value
     instance.run("030_signatures.sql")
-    instance.run("095_remove_control.sql")
+    instance.run("050_verify.sql")
+    assert isinstance(self_test(trial(instance), "here"), GateHolds)

@@ -19,6 +19,7 @@ from dpone_provider.application.ports.gate import SessionObservation
 from dpone_provider.application.ports.ledger import Conflict, LedgerTransaction
 from dpone_provider.domain.connection import Credential
 from dpone_provider.domain.gate import Gate, GateState
+from dpone_provider.domain.identity import Principal
 from dpone_provider.domain.outcomes import Failed
 from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.given_world import PLAN, STATEMENTS, GivenWorld, LetIn, deadline, number_of
@@ -39,12 +40,24 @@ def refused(world: GivenWorld, credential: Credential) -> int:
     return number_of(raised.value)
 
 
+def refused_anywhere(world: GivenWorld, credential: Credential) -> int:
+    """Log in in vain in a database that every login may enter: what refuses is no missing user (4060)."""
+    server = MssqlServer(world.instance.at("master"), credential)
+    with pytest.raises(LoginDenied) as raised, LetIn(server):
+        pass
+    return number_of(raised.value)
+
+
 def made_by_hand(world: GivenWorld, sid: bytes, name: str = "") -> Credential:
-    """Make a login with a SID of ours as an administrator, past every procedure."""
+    """Make a login with a SID of ours as an administrator, past every procedure.
+
+    It may ask what an issued login may: so what keeps it out is what its gate row says, and not a right that it lacks.
+    """
     credential = Credential(name or f"dpone_v3_{token_hex(16)}", Secret(token_hex(24) + "aA1!"))
-    with world.administrator() as own:
-        secret = literal(credential.password.reveal())
-        own.run(filled(STATEMENTS["make_login"], name=identifier(credential.user), text=secret, sid=binary(sid)))
+    who, secret = identifier(credential.user), literal(credential.password.reveal())
+    with world.administrator(world.instance.values["control_database"]) as own:
+        own.run(filled(STATEMENTS["make_login"], name=who, text=secret, sid=binary(sid)))
+        own.run(filled(STATEMENTS["make_issued_user"], name=who))
     return credential
 
 
@@ -52,13 +65,21 @@ def made_by_hand(world: GivenWorld, sid: bytes, name: str = "") -> Credential:
 
 
 def test_a_login_of_ours_that_no_row_knows_is_refused_by_the_trigger(world: GivenWorld) -> None:
-    assert refused(world, made_by_hand(world, logins.new_sid())) == BY_TRIGGER
+    assert refused_anywhere(world, made_by_hand(world, logins.new_sid())) == BY_TRIGGER
+
+
+def test_a_login_of_ours_without_a_user_is_refused_by_the_trigger(world: GivenWorld) -> None:
+    """It may not even ask: an error inside the trigger refuses as well."""
+    credential = made_by_hand(world, logins.new_sid())
+    with world.administrator(world.instance.values["control_database"]) as own:
+        own.run(f"DROP USER [{credential.user}];")
+    assert refused_anywhere(world, credential) == BY_TRIGGER
 
 
 def test_a_login_whose_row_is_journaled_is_refused_by_the_trigger(world: GivenWorld) -> None:
     principal = world.journaled(world.attempt().attempt_id)
     credential = made_by_hand(world, logins.sid_bytes(principal.sid), principal.name)
-    assert refused(world, credential) == BY_TRIGGER
+    assert refused_anywhere(world, credential) == BY_TRIGGER
 
 
 def test_the_name_of_an_issued_login_with_another_sid_is_refused(world: GivenWorld) -> None:
@@ -66,7 +87,7 @@ def test_the_name_of_an_issued_login_with_another_sid_is_refused(world: GivenWor
     principal, _ = world.issued_anew()
     world.closed(principal)
     assert world.gate.collect(principal) is None
-    assert refused(world, made_by_hand(world, logins.new_sid(), principal.name)) == BY_TRIGGER
+    assert refused_anywhere(world, made_by_hand(world, logins.new_sid(), principal.name)) == BY_TRIGGER
 
 
 def test_ready_lets_in_and_closing_keeps_out_before_anything_is_disabled(world: GivenWorld) -> None:
@@ -110,11 +131,12 @@ def offline(world: GivenWorld) -> Iterator[None]:
     """Take the control database offline while the block runs."""
     control = identifier(world.instance.values["control_database"])
     world.ledger.close()
-    with world.administrator() as own:
-        own.run(filled("ALTER DATABASE {control} SET OFFLINE WITH ROLLBACK IMMEDIATE;", control=control))
-        try:
-            yield
-        finally:
+    try:
+        with world.administrator() as own:
+            own.run(filled("ALTER DATABASE {control} SET OFFLINE WITH ROLLBACK IMMEDIATE;", control=control))
+        yield
+    finally:
+        with world.administrator() as own:
             own.run(filled("ALTER DATABASE {control} SET ONLINE;", control=control))
 
 
@@ -210,7 +232,7 @@ def test_an_altered_gate_issues_nothing(world: GivenWorld) -> None:
 def test_break_glass_lets_everybody_in_and_touches_no_session(world: GivenWorld) -> None:
     _, credential = world.issued_anew()
     stranger = made_by_hand(world, logins.new_sid())
-    assert refused(world, stranger) == BY_TRIGGER
+    assert refused_anywhere(world, stranger) == BY_TRIGGER
     with world.log_in(credential) as own:
         for _ in range(2):
             world.instance.run("022_break_glass.sql")
@@ -222,7 +244,7 @@ def test_break_glass_lets_everybody_in_and_touches_no_session(world: GivenWorld)
         finally:
             world.instance.run("021_enable_gate.sql")
         assert own.row("SELECT 1;") == (1,)
-    assert refused(world, stranger) == BY_TRIGGER
+    assert refused_anywhere(world, stranger) == BY_TRIGGER
 
 
 # ─── the moment between READY and the session ───────────────────────────────────────────────────────────────────────
@@ -240,7 +262,7 @@ def slow_logons(world: GivenWorld) -> Iterator[None]:
 
 
 def test_closing_waits_for_a_logon_that_has_read_ready_and_then_sees_its_session(world: GivenWorld) -> None:
-    """What the lock of require_ready is for: no session is there that the first poll after CLOSING cannot see."""
+    """What the lock of require_ready is for: no session is there that the polls after CLOSING cannot see."""
     principal, credential = world.issued_anew()
     control = world.instance.values["control_database"]
     go, inside = threading.Event(), threading.Event()
@@ -250,23 +272,42 @@ def test_closing_waits_for_a_logon_that_has_read_ready_and_then_sees_its_session
             inside.set()
             go.wait(60)
 
+    threads = [
+        threading.Thread(target=log_in_and_stay, daemon=True),
+        threading.Thread(target=lambda: world.say(principal, GateState.CLOSING), daemon=True),
+    ]
     with slow_logons(world), world.administrator() as own:
-        thread = threading.Thread(target=log_in_and_stay, daemon=True)
-        thread.start()
         try:
-            reading = wait_until(
+            threads[0].start()
+            (reading,), *_ = wait_until(
                 lambda: own.rows(STATEMENTS["gate_readers"], {"database": control}), what="a logon that has read READY"
             )
-            world.say(principal, GateState.CLOSING)
-            seen = world.gate.observe(principal)
-            assert isinstance(seen, SessionObservation), seen
-            assert seen.sessions, f"the logon of session {reading} went on, and no session of it is seen"
+            threads[1].start()
+            wait_until(
+                lambda: own.rows(STATEMENTS["blocked_by"], {"session": reading}), what="CLOSING, waiting for the logon"
+            )
+            assert not inside.is_set(), "the logon was over before CLOSING could meet it"
+            threads[1].join(60)
+            assert world.gates[principal.name].state is GateState.CLOSING
+            assert world.gate.disable(principal, deadline()) is None
+            first = world.gate.observe(principal)
+            assert isinstance(first, SessionObservation), first
+            assert not first.quiescent, f"session {reading} is logged in, and the first poll after CLOSING sees nothing"
+            wait_until(lambda: listed(world, principal), what="the session that was logging in")
             assert inside.wait(30)
         finally:
             go.set()
-            thread.join(60)
-    assert world.gate.disable(principal, deadline()) is None
+            for one in threads:
+                if one.ident is not None:
+                    one.join(60)
     world.quiescent(principal)
+
+
+def listed(world: GivenWorld, principal: Principal) -> tuple[str, ...]:
+    """Poll once; return the sessions that are the login's."""
+    seen = world.gate.observe(principal)
+    assert isinstance(seen, SessionObservation), seen
+    return seen.sessions
 
 
 def test_issuing_and_ready_are_one_transaction(world: GivenWorld) -> None:

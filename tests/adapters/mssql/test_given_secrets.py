@@ -24,12 +24,13 @@ def tracing(world: GivenWorld) -> Iterator[str]:
     """Trace every statement of the server while the block runs; give the trace's name."""
     name = f"dpone_test_{token_hex(6)}"
     trace = identifier(name)
-    with world.administrator("master") as own:
-        own.run(filled(STATEMENTS["make_trace"], trace=trace))
-        try:
+    try:
+        with world.administrator("master") as own:
+            own.run(filled(STATEMENTS["make_trace"], trace=trace))
             own.run(filled(STATEMENTS["start_trace"], trace=trace))
-            yield name
-        finally:
+        yield name
+    finally:
+        with world.administrator("master") as own:
             own.run(filled(STATEMENTS["drop_trace"], trace=trace, trace_text=literal(name)))
 
 
@@ -121,7 +122,7 @@ def test_a_control_database_of_another_collation_is_refused(world: GivenWorld) -
             with pytest.raises(ServerError, match="the collation is"):
                 world.instance.run_with(CONTROL[0], control_database=name)
         finally:
-            own.run(f"DROP DATABASE [{name}];")
+            own.run(f"ALTER DATABASE [{name}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE; DROP DATABASE [{name}];")
 
 
 def test_the_ledgers_schema_alone_cannot_be_written_by_an_ordinary_user(world: GivenWorld) -> None:
