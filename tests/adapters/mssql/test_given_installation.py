@@ -103,11 +103,16 @@ def test_a_second_control_database_does_not_take_the_gate(instance: Instance) ->
 
 
 def test_procedures_whose_certificate_has_no_login_are_told_and_put_right(instance: Instance) -> None:
-    """As after the control database was restored on another server: signatures travel with it, logins do not."""
+    """As after the control database was restored on another server: signatures travel with it, logins do not.
+
+    A login of the same name counts for nothing, whatever it may.
+    """
     with instance.administrator.session("dpone test", 60) as own:
         own.run(
             "DROP LOGIN [dpone_signer]; EXEC master.sys.sp_executesql N'DROP CERTIFICATE [dpone_signer];';"
             " CREATE LOGIN [dpone_signer] WITH PASSWORD = N'aA1!aA1!aA1!aA1!'; ALTER LOGIN [dpone_signer] DISABLE;"
+            " EXEC master.sys.sp_executesql N'GRANT ALTER ANY LOGIN, ALTER ANY CONNECTION, VIEW SERVER STATE,"
+            " VIEW ANY DEFINITION TO [dpone_signer];';"
         )
     with pytest.raises(ServerError, match="not as installed"):
         instance.run("050_verify.sql")
