@@ -20,6 +20,7 @@ _MODULE: Final = re.compile(r"\s*(?:CREATE(?: OR ALTER)?|ALTER)\s+(?:FUNCTION|PR
 _WITH_SETTINGS: Final = frozenset({"results", "row", "rows", "run"})
 _HOLE: Final = re.compile(r"\{[a-z_0-9]*\}")
 _AFTER: Final = {
+    "(x ": "int",
     "< ": "1",
     "<= ": "1",
     "KILL ": "53",
