@@ -9,10 +9,12 @@ import pytest
 
 from tests.acceptance.processes import end_all
 from tests.acceptance.world import Place, World, world
+from tests.pool import leave_out_pool
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here needs the lab. Files that ask for more time than usual begin first, the rest runs beside them."""
+    leave_out_pool(items)
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):

@@ -16,6 +16,7 @@ from dpone_provider.domain.outcomes import DponeError, Refused
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.clickhouse import fitness
 from dpone_provider.lab.clickhouse.given import VARIABLE, GivenClickhouse, given_clickhouse
+from dpone_provider.lab.clickhouse.making import drop_made, make
 from dpone_provider.lab.clickhouse_users import CONTROLLER_GRANTS, GIVEN_GRANTS, ISSUING_GRANTS, ClickhouseUser
 from tests.adapters.clickhouse.fault_proxy import AnswerError
 from tests.lab.clickhouse.stand_in import StandIn, serving
@@ -71,9 +72,15 @@ def test_a_user_with_less_and_a_server_with_others_are_told_by_the_server_itself
 
 
 @pytest.mark.lab
-def test_a_controller_with_exactly_its_rights_is_fit(tmp_path: Path) -> None:
-    with serving(tmp_path, grants=(*CONTROLLER_GRANTS, *ISSUING_GRANTS, *GIVEN_GRANTS)) as stand_in:
+def test_a_controller_with_exactly_its_rights_is_fit_and_makes_and_drops_a_lab(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    with serving(tmp_path / "server", grants=(*CONTROLLER_GRANTS, *ISSUING_GRANTS, *GIVEN_GRANTS)) as stand_in:
         assert fitness.require_fit(stand_in.given)
+        make(stand_in.given, tmp_path / "record")
+        with stand_in.given.session() as own:
+            own.mutate("CREATE TABLE mart.t (x Int8) ENGINE = MergeTree ORDER BY x", query_id="a-table")
+        drop_made(tmp_path / "record")
+        assert stand_in.databases() == set()
 
 
 @pytest.mark.lab
