@@ -174,6 +174,8 @@ class Binder:
         wanted = self.visit(target, ())
         if types.refused(kind, wanted):
             self.fault("257", f"{kind} into @{target.name} {wanted}")
+        if types.too_long(kind, wanted):
+            self.fault("2628", f"{kind} into @{target.name} {wanted}")
 
     def _order(self, node: Any, scopes: Scopes, outputs: Outputs) -> None:
         names = [name for name, _ in outputs]

@@ -67,6 +67,22 @@ def other_faults(world: World, database: str, one: Other) -> list[Fault]:
     return faults
 
 
+def stray_faults(world: World, database: str, one: Other) -> list[Fault]:
+    """Return names in schemas that the scripts do not make, and triggers that are switched and not there."""
+    found, words = one.tokens, [token.word for token in one.tokens]
+    line = found[0].line
+    faults = [
+        Fault("15151", line, ".".join(name))
+        for name, _ in _names(found)
+        if len(name) > 1 and name[-2] not in OWN | {"sys"} and STAND_IN not in name
+    ]
+    if words[:2] in (["ENABLE", "TRIGGER"], ["DISABLE", "TRIGGER"]):
+        schema, name = ("", *named(found, 2)[0])[-2:]
+        if not any(world.knows(where, schema, name) for where in (database, *DATABASES.values())):
+            faults.append(Fault("4914", line, f"trigger {name}"))
+    return faults
+
+
 def _index_faults(world: World, database: str, found: Sequence[Token]) -> list[Fault]:
     indexed = keys.of_index(found)
     if indexed is None:

@@ -62,16 +62,16 @@ def _by_class(node: Any, parts: list[str]) -> tuple[str, Found]:
     if isinstance(node, COMPARISON):
         return types.UNKNOWN, _together(node, parts)
     if isinstance(node, CHARACTERS):
-        return "nvarchar(4000)", []
+        return "nvarchar", []
     if isinstance(node, NUMBERS):
         return types.common(parts) if isinstance(node, exp.Sub) else "int", []
     if isinstance(node, LIKE_TEXT):
         kind = parts[0] if parts else types.UNKNOWN
-        return (kind if types.family(kind) == "char" and not kind.startswith(types.TEXT) else "nvarchar(4000)"), []
+        return (kind if types.family(kind) == "char" and not kind.startswith(types.TEXT) else "nvarchar"), []
     if isinstance(node, LIKE_ARGUMENT):
         return (parts[0] if parts else types.UNKNOWN), []
     if isinstance(node, exp.SHA2 | exp.SHA | exp.MD5):
-        return "varbinary(8000)", []
+        return "varbinary", []
     return types.UNKNOWN, []
 
 
@@ -84,8 +84,8 @@ def _added(node: Any, parts: list[str]) -> tuple[str, Found]:
     families = {types.family(kind) for kind in parts} - {""}
     if len(families) > 1 and "char" in families:
         said = " + ".join(kind or "?" for kind in parts)
-        return "nvarchar(4000)", [("245", f"{said} in {node.sql('tsql')[:100]}")]
-    return types.common(parts), []
+        return "nvarchar", [("245", f"{said} in {node.sql('tsql')[:100]}")]
+    return ("nvarchar" if families == {"char"} else types.common(parts)), []
 
 
 def _case(node: Any, kinds: Mapping[int, str]) -> tuple[str, Found]:

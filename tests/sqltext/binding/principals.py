@@ -35,6 +35,9 @@ def _named(found: Sequence[Token]) -> Iterator[str]:
         ["DROP", "USER"],
         ["DROP", "LOGIN"],
     )
+    for at in range(len(found) - 3):
+        if found[at].word == "ROLE" and found[at + 1].text == ":":
+            yield found[at + 3].name
     for token, after in pairwise(found):
         named = (rights and token.word in ("TO", "FROM")) or (roles and token.word in (*MAKES, "MEMBER", "EXISTS"))
         if named and after.kind in (Kind.WORD, Kind.QUOTED) and after.word != "IF":

@@ -257,7 +257,7 @@ class Program:
             if EXECUTE_SQL in text:
                 return self._executed(one, TARGET)
             return ()
-        if name[-1] == EXECUTE_SQL:
+        if name[-1] == EXECUTE_SQL and name[-2:-1] in ((), ("sys",)):
             return self._executed(one, DATABASES.get(name[0], self.database) if len(name) > 2 else self.database)
         database, schema, last = ("", "", "", *name)[-3:]
         where = (not self.elsewhere and DATABASES.get(database, database)) or self.database
@@ -330,6 +330,7 @@ class Program:
                 self.world.others.add(key)
             case "FUNCTION":
                 self.world.functions[key] = one.returns
+                self._unknown_types([one.returns], one.line, one.name[-1])
                 inner.run(one.body)
             case _:
                 self.world.procedures[key] = Procedure(one.parameters)
@@ -381,4 +382,5 @@ class Program:
             principals.make(self.world, one)
             self.faults += definitions.other_faults(self.world, self.database, one)
             if not (self.loose or self.elsewhere):
+                self.faults += definitions.stray_faults(self.world, self.database, one)
                 self.faults += principals.unknown(self.world, one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -125,6 +126,21 @@ def test_columns_that_are_taken_by_name_are_there(name: str) -> None:
     }
     assert len(taken) > 3
     assert taken <= {column for column, _ in ALL[name].shapes[0].columns}
+
+
+def test_what_is_read_of_json_is_named_in_it() -> None:
+    """Every key that is taken of the JSON in `definitions` is the name of a column there."""
+    tree = ast.parse((PACKAGE / "adapters/mssql/definitions.py").read_text(encoding="utf-8"))
+    taken = {
+        node.value
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Subscript | ast.Call)
+        for node in ([one.slice] if isinstance(one, ast.Subscript) else one.args[:1])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+    }
+    named = set(re.findall(r"AS \[(\w+)\]", ALL["adapters/mssql/schema.sql: definitions"].text.sql))
+    assert len(named) > 8
+    assert taken - {"definitions"} <= named
 
 
 def test_what_does_not_fit_is_seen(tmp_path: Path) -> None:

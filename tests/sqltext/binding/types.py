@@ -34,7 +34,7 @@ _NOT_INTO = {
     "variant": {"char", "number", "binary", "guid", "time"},
 }
 """What needs CONVERT (257, 206), or is taken as something that nobody meant (bytes as characters)."""
-_ROOM = re.compile(r"n?(?:var)?char\((\d+)\)")
+_ROOM = re.compile(r"(?:n?(?:var)?char|(?:var)?binary|'text')\((\d+)\)")
 _PRECEDENCE = ("variant", "time", "number", "guid", "char", "binary")
 
 
@@ -72,7 +72,15 @@ def common(kinds: Iterable[str]) -> str:
 
 
 def too_long(source: str, target: str) -> bool:
-    """Tell whether a constant is cut off, or refused, where a shorter text is wanted."""
-    room = _ROOM.fullmatch(target)
-    length = 128 if target == "sysname" else int(room[1]) if room is not None else 0
-    return bool(length) and source.startswith(TEXT) and int(source[len(TEXT) + 1 : -1]) > length
+    """Tell whether a text of this type is cut off, or refused, where a shorter one is wanted."""
+    return bool(_room(target)) and _room(source) > _room(target)
+
+
+def _room(kind: str) -> int:
+    """Return how many characters or bytes a type holds; none where that is not known."""
+    if kind == "sysname":
+        return 128
+    if kind in ("nvarchar(max)", "varchar(max)", "varbinary(max)"):
+        return 2**31
+    sized = _ROOM.fullmatch(kind)
+    return int(sized[1]) if sized is not None else 0
