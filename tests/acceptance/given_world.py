@@ -8,17 +8,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from dpone_provider import lab
 from dpone_provider.adapters.mssql.names import identifier
+from dpone_provider.adapters.mssql.session import Session
+from dpone_provider.application.promotion import PromotionReport
+from dpone_provider.domain.identity import OccurrenceId
 from dpone_provider.lab.enrolment import enrol_once
 from dpone_provider.lab.mssql.given import GivenServer, given_server
+from dpone_provider.lab.state import write_private
+from tests.acceptance.processes import Process, run
+from tests.acceptance.wire import Wire
 from tests.acceptance.world import Place, World
 from tests.adapters.mssql.given_server import require
 from tests.adapters.mssql.installed import NEEDED
 from tests.interleaving.mssql_ground import ALL_INVARIANTS
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +101,41 @@ class GivenPlace(Place):
             name=self.name,
         )
         return [str(state) for (state,) in rows]
+
+    def behind(self, wire: Wire) -> None:
+        """Reach the warehouse through a wire from now on; the ledger is reached as before."""
+        connection = self.environment["connections"]["warehouse.lab"]
+        connection["endpoint"] |= {"host": "127.0.0.1", "port": wire.port}
+        for role, reference in connection["credentials"].items():
+            parts = urlsplit(Path(reference.removeprefix("file:")).read_text().strip())
+            netloc = f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{wire.port}"
+            rewired = self.root / f"warehouse-{role}"
+            write_private(rewired, parts._replace(netloc=netloc).geturl() + "\n")
+            connection["credentials"][role] = f"file:{rewired}"
+
+    def process(self, promoted: PromotionReport, name: str) -> Process:
+        """Return a task of Airflow that runs a transfer, in a process of its own."""
+        occurrence = OccurrenceId(str(promoted.occurrence_id))
+        return Process(run, (self.settings, occurrence, promoted.deployment_id, f"ordinary.{name}", self.tried()))
+
+    @contextmanager
+    def holding(self, table: str) -> Iterator[Session]:
+        """Hold a table of the warehouse against whoever changes it, in an open transaction; give its session."""
+        with self.there.given.at(self.there.names.target_database).session() as own:
+            own.run(f"BEGIN TRANSACTION; SELECT COUNT(*) FROM {table} WITH (TABLOCKX, HOLDLOCK);")
+            try:
+                yield own
+            finally:
+                own.run("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+
+    def wait_for_a_publisher(self, own: Session) -> None:
+        """Wait until a worker's publication waits for a lock."""
+        query = (
+            "SELECT COUNT(*) FROM sys.dm_exec_requests AS r"
+            " JOIN sys.dm_exec_sessions AS s ON s.session_id = r.session_id"
+            " WHERE r.blocking_session_id <> 0 AND s.program_name = N'dpone publisher';"
+        )
+        wait_until(lambda: own.row(query) == (1,), what="a publication that waits for a lock", seconds=60)
 
     def from_warehouse(self, name: str, **more: Any) -> dict[str, Any]:
         """Return the declaration of a transfer from the warehouse to ClickHouse, of one table under one name."""

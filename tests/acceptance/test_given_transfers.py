@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.domain.outcomes import Failed
 from tests.acceptance.commands import dpone
 from tests.acceptance.given_world import GivenPlace, GivenWorld, given_world
 from tests.acceptance.test_transfers import failed
+from tests.acceptance.wire import Message, Wire
 from tests.acceptance.world import succeeded
 
 pytestmark = [pytest.mark.mssql, pytest.mark.timeout(900)]
@@ -101,6 +106,81 @@ def test_a_reader_that_holds_the_target_keeps_the_old_rows(place: GivenPlace) ->
     assert place.target("orders") == before
     succeeded(place.run(promoted, "orders"))
     assert place.target("orders") == in_shop(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A table of the warehouse that was loaded with five rows; the source has a sixth."""
+
+    place: GivenPlace
+    promoted: PromotionReport
+    before: list[tuple[object, ...]]
+
+    @property
+    def target(self) -> str:
+        """Its name in the warehouse, quoted."""
+        return f"[stage].[{self.place.table('orders')}]"
+
+
+def loaded(place: GivenPlace) -> Loaded:
+    """Load a table once, and give the source another row."""
+    place.source("orders")
+    promoted = place.promote(place.release(place.transfer("orders")))
+    succeeded(place.run(promoted, "orders"))
+    before = place.target("orders")
+    place.fill("orders", rows=1, first=6)
+    return Loaded(place, promoted, before)
+
+
+def test_a_worker_that_is_killed_while_it_publishes_leaves_the_old_rows(place: GivenPlace) -> None:
+    """While its transaction waits for the target; the next run finds nothing in its way."""
+    table = loaded(place)
+    process = place.process(table.promoted, "orders")
+    with place.holding(table.target) as own:
+        process.begin()
+        place.wait_for_a_publisher(own)
+        worker = process.worker()
+        assert worker is not None
+        os.kill(worker, signal.SIGKILL)
+        problem = failed(process.result())
+    assert isinstance(problem, Failed)
+    assert problem.problem.reason == "worker_died"
+    assert place.target("orders") == table.before
+    assert [rows for _, rows in place.receipts()] == [5]
+    succeeded(place.run(table.promoted, "orders"))
+    assert place.target("orders") == in_shop(place)
+
+
+def test_a_commit_whose_answer_nobody_heard_is_told_by_its_receipt(place: GivenPlace) -> None:
+    """COMMIT is done when worker and controller die of its answer; ``dpone recover --attempt`` reads the receipt."""
+    at = place.there.given.at(place.there.names.target_database).endpoint
+    with Wire(at.port, at.host) as wire:
+        place.behind(wire)
+        table = loaded(place)
+        process = place.process(table.promoted, "orders")
+
+        def dies_of_the_next_answer(message: Message) -> bool:
+            wire.after_bytes(0, process.kill)
+            return False
+
+        with place.holding(table.target) as first:
+            process.begin()
+            place.wait_for_a_publisher(first)
+            with place.holding("dpone_receipt.receipt") as second:
+                first.run("ROLLBACK TRANSACTION;")
+                place.wait_for_a_publisher(second)
+                # The receipt is written once this lock is gone, and the next thing that is asked is COMMIT.
+                moment = wire.at_message(1, dies_of_the_next_answer)
+        assert process.result() is None
+        assert moment.came()
+        wire.up()
+    (_, (attempt_id, state)) = place.attempts()
+    assert state == "RUNNING"
+    said = dpone(place, "recover", "--attempt", attempt_id)
+    assert said.code == 0, said.everything
+    assert [state for _, state in place.attempts()] == ["SUCCEEDED", "SUCCEEDED"]
+    assert place.target("orders") == in_shop(place)
+    assert place.receipts()[-1] == (attempt_id, 6)
 
 
 def odd_table(place: GivenPlace) -> None:

@@ -39,7 +39,8 @@ def reached(request: pytest.FixtureRequest) -> Iterator[tuple[Source, Wire]]:
     """Hold a source behind a wire."""
     with ExitStack() as held:
         source: Source = held.enter_context(given() if request.param == "given" else stand_in())
-        yield source, held.enter_context(Wire(source.server.endpoint.port))
+        at = source.server.endpoint
+        yield source, held.enter_context(Wire(at.port, at.host))
 
 
 @pytest.fixture

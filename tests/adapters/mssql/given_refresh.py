@@ -29,6 +29,7 @@ from dpone_provider.domain.schema.tables import Column, Table
 from dpone_provider.domain.schema.types import parse_logical_type
 from tests.adapters.mssql.given_world import GivenWorld, deadline
 from tests.adapters.mssql.installed import SCHEMA
+from tests.adapters.mssql.killed import Publication as Told
 from tests.conformance.ledger_world import WAREHOUSE, document
 
 
@@ -118,6 +119,20 @@ class Refresh:
         control = self.world.instance.values["control_database"]
         worker = MssqlFencedPublisher(self.at, self.binding, control_database=control, way=self.way)
         return worker.publish(self.job, staged, deadline(seconds))
+
+    def told(self, staged: StagedContent) -> Told:
+        """Return what a worker in another process is told, to dispatch it."""
+        assert self.binding is not None
+        return Told(
+            endpoint=self.at.endpoint,
+            user=self.at.credential.user,
+            password=self.at.credential.password.reveal(),
+            job=self.job,
+            binding=self.binding,
+            staged=staged,
+            control_database=self.world.instance.values["control_database"],
+            way=self.way,
+        )
 
     def publication(self) -> Publication:
         """Return the journal's row, dispatched."""

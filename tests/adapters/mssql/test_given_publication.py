@@ -25,6 +25,7 @@ from dpone_provider.domain.schema.tables import Index
 from tests.adapters.mssql.given_refresh import Refresh, batch, table
 from tests.adapters.mssql.given_world import STATEMENTS, GivenWorld, deadline
 from tests.adapters.mssql.installed import SCHEMA
+from tests.adapters.mssql.killed import KILLS, Kill
 from tests.adapters.mssql.relay import Relay, relay_to
 from tests.conformance.ledger_world import verdict_of
 
@@ -271,6 +272,18 @@ def test_a_refresh_waits_for_a_reader_and_gives_up_without_a_trace(world: GivenW
     assert refresh.published(staged) is None
     assert isinstance(refresh.ended(), Published)
     assert first.rows() == [(2, "b")]
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=str)
+def test_a_killed_worker_has_published_all_or_nothing(world: GivenWorld, kill: Kill) -> None:
+    """At each statement of the transaction: the server rolls back what was not committed, and the receipt tells."""
+    target = table()
+    assert isinstance(Refresh.of(world, target).whole(batch(target, (1, "a"))), Published)
+    refresh = Refresh.of(world, target)
+    refresh.bound()
+    refresh.told(refresh.staged(batch(target, (2, "b"), (3, "c")))).killed(kill)
+    assert isinstance(refresh.ended(), Published if kill.committed else NotPublished)
+    assert refresh.rows() == ([(2, "b"), (3, "c")] if kill.committed else [(1, "a")])
 
 
 # ─── a lost COMMIT ──────────────────────────────────────────────────────────────────────────────────────────────────
