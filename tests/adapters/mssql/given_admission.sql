@@ -18,6 +18,14 @@ ALTER DATABASE {target} SET DB_CHAINING ON;
 -- Undone.
 ALTER DATABASE {target} SET DB_CHAINING OFF;
 
+-- name: chaining_everywhere
+-- The same in every database of the instance.
+EXEC sys.sp_configure N'cross db ownership chaining', 1; RECONFIGURE;
+
+-- name: not_chaining_everywhere
+-- Undone.
+EXEC sys.sp_configure N'cross db ownership chaining', 0; RECONFIGURE;
+
 -- name: contained
 -- Its users could log in without any login.
 EXEC sys.sp_configure N'contained database authentication', 1; RECONFIGURE;

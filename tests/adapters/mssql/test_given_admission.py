@@ -97,6 +97,7 @@ def test_an_enrolled_target_is_admitted(instance: Instance) -> None:
     [
         ("trustworthy", "database_trustworthy"),
         ("chaining", "ownership_chaining"),
+        ("chaining_everywhere", "ownership_chaining"),
         ("contained", "database_contained"),
         ("delayed", "database_delayed_durability"),
         ("read_only", "database_read_only"),
