@@ -103,7 +103,7 @@ IF @wrong IS NULL
             AND p.name NOT IN (N'${controller_login}', N'${reader_login}')
         ) AS everything ORDER BY thing) AS f);
 IF @wrong IS NULL AND OBJECT_ID(N'dpone_receipt.enrolment') IS NOT NULL
-    EXEC sys.sp_executesql N'SELECT @wrong = N''enrolled with another authority, or restored or copied since; adopt it (070)''
+    EXEC sys.sp_executesql N'SELECT @wrong = N''enrolled with another authority, or restored, copied or made anew since; adopt it (070)''
         FROM dpone_receipt.enrolment AS e CROSS JOIN [${control_database}].dpone_control.authority AS a
         CROSS JOIN sys.database_recovery_status AS r
         WHERE r.database_id = DB_ID() AND (e.authority_id <> a.authority_id OR e.database_id <> r.database_id
