@@ -17,6 +17,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -46,6 +47,14 @@ TRANSIENT_METADATA = (
 TRANSIENT_OF_NODE = ("created_at", "root_path", "build_path", "compiled_path")
 """When a node was read, and where on this machine (seeds have an absolute path)."""
 ONE_SESSION = "ConnectRetryCount=0;Pooling=no;Language=us_english;"
+CARRIED = re.compile(r"exec\('((?:[^']|'')*)'\)", re.IGNORECASE)
+COMMENTED = re.compile(r"('(?:[^']|'')*'|\"[^\"]*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
+LOST = (
+    "SELECT given.letter FROM (VALUES {}) AS given (letter)"
+    " WHERE CONVERT(nvarchar(9), CONVERT(varchar(9), given.letter)) COLLATE Latin1_General_100_BIN2"
+    " <> given.letter COLLATE Latin1_General_100_BIN2;"
+)
+"""Asks which letters do not come back from the database's code page."""
 OWN_PATHS: list[str] = []
 """The job's directories: true of this run only, so no message tells them."""
 STATUSES = {
@@ -170,6 +179,7 @@ def compile_project(job: Job, tell: Telling) -> int:
 def build(job: Job, tell: Telling) -> int:
     """Build exactly the job's nodes, if the project still is what was compiled."""
     forbid_pooling(job["adapter"])
+    keep_letters(job["adapter"])
     start_helper()
     require_same("dbt_versions_differ", "versions", versions(job["adapter"]), job["versions"])
     dbt = Dbt(job)
@@ -302,6 +312,38 @@ def forbid_pooling(adapter: str) -> None:
             raise Refusal("odbc_driver_missing", f"dbt's process finds no ODBC driver {driver!r} beside {registered}")
         connect = pyodbc.connect
         pyodbc.connect = lambda text, *more, **named: connect(ONE_SESSION + text, *more, **named)
+
+
+def keep_letters(adapter: str) -> None:
+    """Let dbt-sqlserver send no statement that SQL Server would change on its way.
+
+    It sends a model's text inside ``EXEC('…')``, a varchar: of a letter that the database's code page does not have
+    the server makes a question mark or one that looks like it, and says nothing.
+    """
+    if adapter == "sqlserver":
+        manager = import_module("dbt.adapters.sqlserver.sqlserver_connections").SQLServerConnectionManager
+        error = import_module("dbt_common.exceptions").DbtRuntimeError
+        send, kept = manager.add_query, set[str]()
+
+        def add_query(self: Any, sql: str, *more: Any, **named: Any) -> Any:
+            asked = sorted(letters(sql) - kept)
+            if asked:
+                values = ", ".join(f"(N'{letter}')" for letter in asked)
+                found = self.get_thread_connection().handle.cursor().execute(LOST.format(values)).fetchall()
+                if found:
+                    lost = " ".join(letter for (letter,) in found)
+                    raise error(f"the database's code page does not have {lost}, and dbt-sqlserver sends SQL in it")
+                kept.update(asked)
+            return send(self, sql, *more, **named)
+
+        manager.add_query = add_query
+
+
+def letters(sql: str) -> set[str]:
+    """Return the letters beyond ASCII of what a batch carries in ``EXEC('…')``, but for those in comments."""
+    carried = [] if sql.isascii() else CARRIED.findall(sql)
+    kept = (COMMENTED.sub(lambda found: found[1] or " ", text.replace("''", "'")) for text in carried)
+    return {letter for text in kept for letter in text if not letter.isascii()}
 
 
 def start_helper() -> None:

@@ -13,7 +13,13 @@ from typing import Any, Final
 
 from dpone_provider.adapters.dbt.interpreter import VARIABLE, dbt_python, usable
 from dpone_provider.adapters.dbt.profile import ADAPTERS, unsupported
-from dpone_provider.adapters.dbt.rules import offences, offences_of_flags, offences_of_tests, refusal_of
+from dpone_provider.adapters.dbt.rules import (
+    offences,
+    offences_of_flags,
+    offences_of_seeds,
+    offences_of_tests,
+    refusal_of,
+)
 from dpone_provider.adapters.dbt.surroundings import child_command
 from dpone_provider.application.ports.dbt import CompiledProject
 from dpone_provider.application.ports.process import ChildRunner
@@ -100,7 +106,8 @@ def _compiled(
     offending = offences(parsed, selected, adapter, ADAPTERS[adapter], database)
     if adapter is EngineKind.MSSQL:
         tests = offences_of_tests(parsed["nodes"], selected, schema)
-        offending = chain(offending, offences_of_flags(dict(flags)), tests)
+        seeds = offences_of_seeds(parsed["nodes"], selected, project)
+        offending = chain(offending, offences_of_flags(dict(flags)), tests, seeds)
     read = refusal_of(offending, str(project)) or read_manifest(manifest, f"the manifest of {project}")
     if isinstance(read, Refused):
         return read

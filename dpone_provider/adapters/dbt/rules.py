@@ -6,9 +6,11 @@ is closed: a materialisation, strategy or setting that is not known here is refu
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -114,6 +116,29 @@ def offences_of_tests(
             allowed = f"schema: {' or '.join(written) or 'one that the workload writes'} in workspace.yaml"
             found = f"tests that make their views in schema {schema}, where it writes nothing"
             yield Offence("dbt_tests_outside", f"workload {workload}", found, allowed)
+
+
+def offences_of_seeds(
+    nodes: Mapping[str, Any], selected: Mapping[str, Iterable[str]], project: Path
+) -> Iterator[Offence]:
+    """Yield each seed whose text SQL Server would change: dbt-sqlserver keeps it in varchar where no type is given."""
+    for unique_id in sorted({one for ids in selected.values() for one in ids}):
+        node = nodes[unique_id]
+        if node["resource_type"] == "seed":
+            typed = node["config"].get("column_types") or {}
+            with _seed_file(node, project).open(encoding="utf-8-sig", errors="replace", newline="") as file:
+                rows = csv.DictReader(file, delimiter=node["config"].get("delimiter") or ",")
+                found = {name for row in rows for name, text in row.items() if not str(text).isascii()} - set(typed)
+            if found:
+                allowed = "column_types with nvarchar(…) for each column that holds more than ASCII"
+                words = f"letters beyond ASCII in {', '.join(map(str, sorted(found, key=str)))}, without a type"
+                yield Offence("dbt_seed_text", unique_id, words, allowed)
+
+
+def _seed_file(node: Mapping[str, Any], project: Path) -> Path:
+    """Return a seed's file: the project's own, or one of a package inside it."""
+    own = project / node["original_file_path"]
+    return own if own.is_file() else project / "dbt_packages" / node["package_name"] / node["original_file_path"]
 
 
 def _hooks_of_the_run(nodes: Mapping[str, Any]) -> Iterator[Offence]:

@@ -31,6 +31,8 @@ KINDS = {
     "models/kinds/indexed.sql": (
         "{{ config(materialized='table', indexes=[{'columns': ['n'], 'unique': true}]) }} select 1 as n"
     ),
+    "models/kinds/lettered.sql": ("{{ config(materialized='view') }} select N'Größe' as n -- жук"),
+    "models/kinds/lost.sql": "{{ config(materialized='view') }} select N'жук' as n",
     "models/kinds/seen.sql": "{{ config(materialized='view') }} select * from {{ ref('plain') }}",
     "models/kinds/over.sql": "{{ config(materialized='view') }} select * from {{ ref('seen') }}",
     "models/kinds/was_table.sql": "{{ config(materialized='view') }} select 1 as n",

@@ -72,6 +72,8 @@ EFFECTS = (
     _effect("ask for the shape of a query", r"select \* from \(.*\) dbt_sbq_tmp\s+where 1 = 0\s*\Z", READ),
     _effect("ask for the shape of a query", rf"select top 0 \* from \(.*\) as __dbt_sbq\s+where 0 = 1\s+{LABEL}", READ),
     _effect("run a query for its shape", r"with snapshot_query as .*\Z", READ),
+    # The child's own question, not the adapter's.
+    _effect("ask which letters would be lost", r"select given\.letter from \(values .*\Z"),
     # What it makes, renames and drops.
     _effect("make view", rf"create view\s+{NAME}\s+as\s.*\Z", MAKE_VIEW | READ),
     _effect("make or alter view", rf"create or alter view {NAME} as\s.*\Z", MAKE_VIEW | READ),

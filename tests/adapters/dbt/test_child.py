@@ -72,6 +72,13 @@ def test_what_is_not_known_to_be_good_is_an_error(word: str, status: str) -> Non
     assert child.status_of(word) == status
 
 
+def test_letters_are_those_that_are_sent_and_mean_something() -> None:
+    assert child.letters("select 1 -- plain") == set()
+    carried = "EXEC('create view v as select N''жук'' as n, ''--é'' as \"ß\" -- ä\n/* ö */;')"
+    assert child.letters(carried) == set("жукéß")
+    assert child.letters("declare @body nvarchar(max) = N'select N''€'' -- ü';") == set()
+
+
 def event(name: str, status: str = "success") -> SimpleNamespace:
     data = SimpleNamespace(
         node_info=SimpleNamespace(unique_id="model.p.m"),

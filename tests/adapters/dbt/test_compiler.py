@@ -249,25 +249,56 @@ def test_what_the_adapter_is_told_to_do_otherwise_is_in_what_was_compiled(tmp_pa
 
 
 @pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
-@pytest.mark.parametrize(
-    ("header", "refused_as"),
-    [
-        ("{{ config(grants={'select': ['everyone']}) }}", "dbt_setting_with_effects"),
-        ("{{ config(denies={'select': ['everyone']}) }}", "dbt_setting_with_effects"),
-        ("{{ config(masks={'n': 'default()'}) }}", "dbt_setting_with_effects"),
-        ("{{ config(post_hook='grant select on {{ this }} to public') }}", "dbt_hook"),
-        # Nothing beside it, and still: each statement would be committed by itself.
-        ("", "dbt_without_transactions"),
-    ],
-)
-def test_what_sql_servers_adapter_would_do_beside_a_table_is_refused(
-    tmp_path: Path, header: str, refused_as: str
-) -> None:
-    project = write_project(tmp_path / "p", {"models/m.sql": f"{header} select 1 as n"})
+def test_what_sql_servers_adapter_would_do_beside_a_table_is_refused(tmp_path: Path) -> None:
+    """Everything at once, as the real adapter tells it; a transaction is what it does not do by itself."""
+    files = {
+        "dbt_project.yml": 'name: small\nversion: 1.0.0\nprofile: small\non-run-start: ["create table x (n int)"]\n',
+        "models/granted.sql": "{{ config(grants={'select': ['everyone']}) }} select 1 as n",
+        "models/denied.sql": "{{ config(denies={'select': ['everyone']}) }} select 1 as n",
+        "models/masked.sql": "{{ config(masks={'n': 'default()'}) }} select 1 as n",
+        "models/hooked.sql": "{{ config(post_hook='grant select on {{ this }} to public') }} select 1 as n",
+        "models/owned.sql": "{{ config(schema_authorization='dbo') }} select 1 as n",
+        "models/hidden.sql": "select 1 as n",
+        "models/schema.yml": (
+            "version: 2\nmodels:\n  - name: hidden\n    columns: [{name: n, masked_with: default()}]\n"
+            "  - name: owned\n    columns: [{name: n, data_tests: [not_null]}]\n"
+        ),
+        "functions/f.sql": "select @x + 1",
+        "functions/f.yml": (
+            "functions:\n  - name: f\n    arguments: [{name: x, data_type: int}]\n    returns: {data_type: int}\n"
+        ),
+        "seeds/sown.csv": "n,word\n1,жук\n",
+    }
+    project = write_project(tmp_path / "p", files)
     compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
-    found = refused(compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", {"all": ["*"]}), refused_as)
-    assert ("model.small.m" in found.problem.found) == bool(header)
-    assert "dbt_sqlserver_use_dbt_transactions is false" in found.problem.found
+    selectors = {"all": ["*"], "elsewhere": ["owned"]}
+    found = compiler.compile(project, EngineKind.MSSQL, "warehouse", "mart", selectors)
+    assert isinstance(found, Refused), found
+    shown = found.problem.found
+    for told in (
+        "operation.small.small-on-run-start-0: a hook of the run",
+        "model.small.denied: the setting denies",
+        "model.small.granted: the setting grants",
+        "model.small.hidden: a mask on column n",
+        "model.small.hooked: a post-hook",
+        "model.small.masked: the setting masks",
+        "model.small.owned: the setting schema_authorization",
+        "function.small.f: a function of the database",
+        "the adapter's flags: dbt_sqlserver_use_dbt_transactions is false",
+        "seed.small.sown: letters beyond ASCII in word",
+    ):
+        assert told in shown, shown
+
+
+@pytest.mark.skipif(not has_odbc(), reason="dbt's environment cannot load pyodbc: Debian's package libodbc2 is missing")
+def test_tests_must_be_able_to_make_their_views_on_sql_server(tmp_path: Path) -> None:
+    model = "{{ config(schema='mart') }} select 1 as n"
+    tested = "version: 2\nmodels: [{name: m, columns: [{name: n, data_tests: [not_null]}]}]\n"
+    files = {"dbt_project.yml": WITH_TRANSACTIONS, "models/m.sql": model, "models/m.yml": tested}
+    compiler = DbtChildCompiler(GuardedChildren(), SystemClock())
+    project = write_project(tmp_path / "p", files)
+    found = compiler.compile(project, EngineKind.MSSQL, "warehouse", "elsewhere", {"all": ["*"]})
+    assert "schema: mart" in refused(found, "dbt_tests_outside").problem.allowed
 
 
 def test_an_engine_without_an_adapter_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from dpone_provider.adapters.dbt.rules import (
     Offence,
     offences,
     offences_of_flags,
+    offences_of_seeds,
     offences_of_tests,
     refusal_of,
 )
@@ -163,6 +165,23 @@ def test_tests_that_could_make_no_view_are_refused_on_sql_server() -> None:
     assert not list(offences_of_tests(nodes, together, "mart"))
     (alone,) = offences_of_tests(nodes, {"w": ["test.p.t"]}, "mart")
     assert "one that the workload writes" in alone.allowed
+
+
+def test_a_seed_whose_text_would_be_changed_is_refused_on_sql_server(tmp_path: Path) -> None:
+    """The adapter makes varchar of every text, and SQL Server question marks of what its code page does not have."""
+    (tmp_path / "s.csv").write_text("\ufeffn;word;other\n1;Größe;x\n", encoding="utf-8")
+    plain = node("s", kind="seed", original_file_path="s.csv", config={"delimiter": ";"})
+    (offence,) = offences_of_seeds(dict([plain]), {"w": ["seed.p.s"]}, tmp_path)
+    assert offence.reason == "dbt_seed_text"
+    assert "in word, without" in offence.found
+    types = {"delimiter": ";", "column_types": {"word": "nvarchar(9)"}}
+    typed = node("s", kind="seed", original_file_path="s.csv", config=types)
+    assert not list(offences_of_seeds(dict([typed, node("m")]), {"w": ["seed.p.s", "model.p.m"]}, tmp_path))
+    package = tmp_path / "dbt_packages" / "other"
+    package.mkdir(parents=True)
+    (tmp_path / "s.csv").rename(package / "s.csv")
+    theirs = node("s", kind="seed", original_file_path="s.csv", package_name="other", config={"delimiter": ";"})
+    assert len(list(offences_of_seeds(dict([theirs]), {"w": ["seed.p.s"]}, tmp_path))) == 1
 
 
 def test_each_statement_by_itself_is_refused_on_sql_server() -> None:

@@ -18,6 +18,7 @@ child = runpy.run_path(path, run_name="child")
 place = Path(os.environ["DPONE_TEST_RECORD"])
 job = json.loads(sys.stdin.readline())
 child["forbid_pooling"](job["adapter"])
+child["keep_letters"](job["adapter"])
 dbt = child["Dbt"](job)
 (place / "manifest.json").write_bytes(dbt.parse())
 parsed = dbt.manifest
