@@ -137,8 +137,9 @@ def offences_of_seeds(
 
 def _seed_file(node: Mapping[str, Any], project: Path) -> Path:
     """Return a seed's file: the project's own, or one of a package inside it."""
-    own = project / node["original_file_path"]
-    return own if own.is_file() else project / "dbt_packages" / node["package_name"] / node["original_file_path"]
+    inside = str(node["original_file_path"])
+    own = project / inside
+    return own if own.is_file() else project / "dbt_packages" / str(node["package_name"]) / inside
 
 
 def _hooks_of_the_run(nodes: Mapping[str, Any]) -> Iterator[Offence]:
