@@ -10,8 +10,13 @@ from dpone_provider.application.installation.tsql import Kind, Token
 from tests.sqltext.binding import keys, types
 from tests.sqltext.binding.forms import Other, Said, Table
 from tests.sqltext.binding.statements import closed, named, parts
-from tests.sqltext.binding.world import DATABASES, OWN, STAND_IN, Fault, Relation, World
+from tests.sqltext.binding.world import DATABASES, MASTER, OWN, STAND_IN, Fault, Relation, World
 
+RIGHTS = frozenset({"GRANT", "REVOKE", "DENY"})
+SERVER = frozenset(
+    {"ALTER ANY CONNECTION", "ALTER ANY LOGIN", "CONTROL SERVER", "VIEW ANY DEFINITION", "VIEW SERVER STATE"}
+)
+"""Rights on the whole server: given in master alone."""
 ENDS_DEFAULT = frozenset({"CONSTRAINT", "NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES"})
 _PLACE = re.compile(r"%(?:%|[-+0 #]*\d*(?:\.\d+)?[sdiuxXo]|I64d)")
 LEAST, MOST = 50_000, 2_147_483_647
@@ -76,6 +81,11 @@ def stray_faults(world: World, database: str, one: Other) -> list[Fault]:
         for name, _ in _names(found)
         if len(name) > 1 and name[-2] not in OWN | {"sys"} and STAND_IN not in name
     ]
+    if words[0] in RIGHTS:
+        faults += [Fault("4604", line, ".".join(name)) for name, _ in _names(found) if len(name) > 2]
+        if "ON" not in words and database != MASTER:
+            given = " ".join(words[1 : next(at for at, word in enumerate(words) if word in ("TO", "FROM"))])
+            faults += [Fault("4621", line, f"{one} in database {database}") for one in sorted(SERVER) if one in given]
     if words[:2] in (["ENABLE", "TRIGGER"], ["DISABLE", "TRIGGER"]):
         schema, name = ("", *named(found, 2)[0])[-2:]
         if not any(world.knows(where, schema, name) for where in (database, *DATABASES.values())):

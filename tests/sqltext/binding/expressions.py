@@ -37,9 +37,9 @@ def type_of(node: Any, kinds: Mapping[int, str]) -> tuple[str, Found]:
         case exp.Null():
             return types.NULL, []
         case exp.Convert():
-            return _converted(node.this)
+            return _converted(node.this, kinds.get(id(node.expression), types.UNKNOWN))
         case exp.Cast() | exp.TryCast():
-            return _converted(node.args["to"])
+            return _converted(node.args["to"], kinds.get(id(node.this), types.UNKNOWN))
         case exp.Add():
             return _added(node, parts)
         case exp.Case():
@@ -70,14 +70,18 @@ def _by_class(node: Any, parts: list[str]) -> tuple[str, Found]:
         return (kind if types.family(kind) == "char" and not kind.startswith(types.TEXT) else "nvarchar"), []
     if isinstance(node, LIKE_ARGUMENT):
         return (parts[0] if parts else types.UNKNOWN), []
+    if isinstance(node, exp.Uuid):
+        return "uniqueidentifier", []
     if isinstance(node, exp.SHA2 | exp.SHA | exp.MD5):
         return "varbinary", []
     return types.UNKNOWN, []
 
 
-def _converted(node: Any) -> tuple[str, Found]:
+def _converted(node: Any, source: str) -> tuple[str, Found]:
     written = str(node.sql("tsql")).lower().replace(" ", "")
-    return written, [] if types.is_known(written) else [("243", f"CONVERT to {written}")]
+    if not types.is_known(written):
+        return written, [("243", f"CONVERT to {written}")]
+    return written, [("8170", f"{source} into {written}")] if types.too_narrow(source, written) else []
 
 
 def _added(node: Any, parts: list[str]) -> tuple[str, Found]:

@@ -320,6 +320,8 @@ class Program:
         inner = Program(self.world, self.database, elsewhere=self.elsewhere)
         for parameter in one.parameters:
             inner.declare(parameter)
+        if len(one.name) > 2:
+            self.fault("166", one.line, f"{'.'.join(one.name)}: a module is made in its own database")
         schema, name = ("", *one.name)[-2:]
         key = (self.database, schema, name)
         match one.kind:

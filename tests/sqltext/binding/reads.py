@@ -43,8 +43,10 @@ def _in_module(path: Path) -> Iterator[tuple[str, Read]]:
         match node:
             case ast.Subscript(value=ast.Name(id="STATEMENTS"), slice=ast.Constant(value=str(name))) if own:
                 yield f"{folder}/{own}: {name}", _use(path, node, parents)
-            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=module), attr="STATEMENTS"), slice=ast.Constant()):
-                yield f"{folder}/{module}.sql: {node.slice.value}", _use(path, node, parents)
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=module), attr="STATEMENTS"), slice=ast.Constant(name)
+            ):
+                yield f"{folder}/{module}.sql: {name}", _use(path, node, parents)
             case ast.Call(func=ast.Attribute(attr="rows"), args=[ast.Constant(value=str(name)), _], keywords=more) if (
                 own
             ):

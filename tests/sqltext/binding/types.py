@@ -35,6 +35,7 @@ _NOT_INTO = {
 }
 """What needs CONVERT (257, 206), or is taken as something that nobody meant (bytes as characters)."""
 _ROOM = re.compile(r"(?:n?(?:var)?char|(?:var)?binary|'text')\((\d+)\)")
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19, "uniqueidentifier": 36}
 _PRECEDENCE = ("variant", "time", "number", "guid", "char", "binary")
 
 
@@ -74,6 +75,12 @@ def common(kinds: Iterable[str]) -> str:
 def too_long(source: str, target: str) -> bool:
     """Tell whether a text of this type is cut off, or refused, where a shorter one is wanted."""
     return bool(_room(target)) and _room(source) > _room(target)
+
+
+def too_narrow(source: str, target: str) -> bool:
+    """Tell whether a number or GUID does not find place in a text (8170, 8115)."""
+    digits = _DIGITS.get(source, 0)
+    return family(target) == "char" and 0 < _room(target) < digits
 
 
 def _room(kind: str) -> int:
