@@ -14,6 +14,7 @@ import pytest
 from dpone_provider.adapters.ledger.mssql import MssqlDialect
 from dpone_provider.adapters.ledger.sql_ledger import SqlLedger
 from dpone_provider.adapters.mssql.catalog import MssqlCatalog
+from dpone_provider.adapters.mssql.closed import of_certificate
 from dpone_provider.adapters.mssql.errors import AnswerLost, DatabaseClosed, LoginRefused, NotTrusted
 from dpone_provider.adapters.mssql.installation import MssqlGateTrial, MssqlInstallationReader
 from dpone_provider.adapters.mssql.lending import MssqlLender
@@ -169,6 +170,13 @@ def test_a_server_that_does_not_encrypt_is_refused_before_a_password_is_sent(tls
     assert isinstance(found, Refused)
     assert found.problem.reason == "encryption_not_offered"
     assert f"TLS mode {tls}" in found.problem.subject
+
+
+def test_where_a_certificate_is_not_looked_at_it_is_no_reason() -> None:
+    at = server_at(1).endpoint
+    words = "certificate verify failed:self-signed certificate"
+    assert of_certificate(replace(at, tls=TlsMode.TRUST), words) is None
+    assert of_certificate(replace(at, tls=TlsMode.VERIFY), words) is not None
 
 
 def test_it_is_taken_where_that_was_chosen_and_everything_is_encrypted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpone_provider.adapters.mssql.diagnostics import records_of, timed_out, told
-from dpone_provider.adapters.mssql.errors import AnswerLost, LoginRefused, MssqlError, ServerError
+from dpone_provider.adapters.mssql.errors import MEANINGS, AnswerLost, LoginRefused, Meaning, MssqlError, ServerError
 
 D = "[Microsoft][ODBC Driver 18 for SQL Server]"
 S = D + "[SQL Server]"
@@ -90,8 +90,25 @@ def test_the_better_of_two_reasons_is_told() -> None:
     assert "Cannot open database" in str(told(text, connecting=True))
 
 
-def test_a_login_error_inside_a_session_refuses_it_too() -> None:
-    assert isinstance(told(f"[42000] {S}Cannot open database. (4060) (SQLExecDirectW)", connecting=False), LoginRefused)
+@pytest.mark.parametrize("number", [number for number, says in MEANINGS.items() if says is Meaning.LOGIN_REFUSED])
+def test_a_login_error_inside_a_session_refuses_it_too(number: int) -> None:
+    found = told(f"[42000] {S}Not let in. ({number}) (SQLExecDirectW)", connecting=False)
+    assert isinstance(found, LoginRefused)
+    assert found.number == number
+
+
+def test_every_number_of_a_refused_login_is_one() -> None:
+    refused = {number for number, says in MEANINGS.items() if says is Meaning.LOGIN_REFUSED}
+    assert refused >= {18456, 18470, 17892, 4060}
+
+
+def test_a_link_that_drops_beside_an_error_that_decides_nothing_is_an_answer_lost() -> None:
+    """One that decides stays what it is: its transaction is rolled back either way."""
+    dropped = f"[08S01] {D}Communication link failure (0)"
+    assert isinstance(told(f"[HY000] {S}Something. (3624) (SQLExecDirectW); {dropped}", connecting=False), AnswerLost)
+    found = told(f"[40001] {S}Deadlock. (1205) (SQLExecDirectW); {dropped}", connecting=False)
+    assert isinstance(found, ServerError)
+    assert found.number == 1205
 
 
 def test_records_keep_their_order_and_words() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from dpone_provider.adapters.mssql import driver
 from tests.adapters.mssql.odbc import needs_odbc
 
 ASK = """
@@ -67,3 +69,48 @@ def test_what_a_driver_stands_on_is_named_with_its_package(
     found = said(tmp_path, asked, *hidden, module=module)
     assert found.startswith("odbc_driver_missing: ")
     assert f"Next: install {package}" in found.replace("the driver manager: ", "")
+
+
+RECORDING = """
+done = []
+def drivers():
+    done.append(("drivers", globals().get("pooling", True)))
+    return []
+def pooling_(enabled=True):
+    done.append(("pooling", enabled))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "asked", "made", "done"),
+    [
+        ("pyodbc", "pyodbc", RECORDING, "[('drivers', False)]"),
+        ("mssql_python", "mssql_python", RECORDING.replace("pooling_", "pooling"), "[('pooling', False)]"),
+    ],
+)
+def test_pooling_is_off_before_anything_else_is_done(
+    tmp_path: Path, module: str, asked: str, made: str, done: str
+) -> None:
+    """pyodbc reads its flag when it makes its ODBC environment, which listing the drivers does, and never again."""
+    (tmp_path / f"{module}.py").write_text(made)
+    code = f"from dpone_provider.adapters.mssql import driver; print(driver.{asked}().done)"
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout.strip() == done
+
+
+def test_the_drivers_are_imported_at_one_place_alone() -> None:
+    """Whoever imports one elsewhere could connect with pooling on; dbt's child has a place of its own."""
+    package = Path(driver.__file__).parents[2]
+    importing = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(
+            r"^.*\b(import|from|import_module\(\")\s*(pyodbc|mssql_python)\b",
+            path.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    }
+    assert importing == {"adapters/mssql/driver.py", "adapters/dbt/child.py"}

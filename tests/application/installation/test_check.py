@@ -110,6 +110,11 @@ def test_everything_is_compared() -> None:
             Difference.ALTERED,
         ),
         (
+            "dpone_control.attempt_slot.one_live_writer_per_slot",
+            lambda one: replace(one, definition=one.definition.replace("1 live", "0 live")),
+            Difference.ALTERED,
+        ),
+        (
             "dpone_control.attempt.attempt_state",
             lambda one: replace(one, definition=f"'DONE' {one.definition}"),
             Difference.ALTERED,
