@@ -81,6 +81,15 @@ def place(name: str) -> str:
     return MASTER if name.startswith("lab/") else TARGET
 
 
+def bind_with(text: Text, given: Mapping[str, str]) -> list[Fault]:
+    """Return what is wrong with a statement of the program when its values are of these types."""
+    world, _ = installed()
+    program = Program(world.copy(), place(text.name), loose=True)
+    program.variables |= given
+    program.batch(text.sql, 1)
+    return program.faults
+
+
 @cache
 def anywhere() -> World:
     """Return a world in which everything that the scripts make stands in one database: a test says where it runs."""

@@ -8,20 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dpone_provider
+from tests.sqltext.binding import types
 
 PACKAGE = Path(dpone_provider.__file__).parent
 FOLDERS = ("adapters/mssql", "adapters/ledger", "lab/mssql")
+OF_BYTES = frozenset({"fromhex", "password_hash", "sid_bytes"})
+"""Functions that give bytes."""
+BYTES = "varbinary"
 VERBS = frozenset({"row", "rows", "run", "results"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """One use of a statement: where, by which verb, how many columns are taken, and the names of the values."""
+    """One use of a statement: where, by which verb, how many columns are taken, and the values by name, with types.
+
+    A value whose type is not seen is `types.VALUE`: whatever it is, it is not taken for bytes.
+    """
 
     where: str
     verb: str
     columns: int | None
-    values: frozenset[str] | None
+    values: Mapping[str, str] | None
 
 
 def reads() -> Mapping[str, tuple[Read, ...]]:
@@ -44,13 +51,13 @@ def _in_module(path: Path) -> Iterator[tuple[str, Read]]:
             case ast.Subscript(value=ast.Name(id="STATEMENTS"), slice=ast.Constant(value=str(name))) if own:
                 yield f"{folder}/{own}: {name}", _use(path, node, parents)
             case ast.Subscript(
-                value=ast.Attribute(value=ast.Name(id=module), attr="STATEMENTS"), slice=ast.Constant(name)
+                value=ast.Attribute(value=ast.Name(id=module), attr="STATEMENTS"), slice=ast.Constant(value=str(name))
             ):
                 yield f"{folder}/{module}.sql: {name}", _use(path, node, parents)
             case ast.Call(func=ast.Attribute(attr="rows"), args=[ast.Constant(value=str(name)), _], keywords=more) if (
                 own
             ):
-                given = frozenset({"sid", *(one.arg or "" for one in more)})
+                given = {"sid": BYTES, **{one.arg or "": _kind(one.value) for one in more}}
                 where = f"{path.name}:{node.lineno}"
                 yield f"{folder}/{own}: {name}", Read(where=where, verb="call", columns=None, values=given)
             case _:
@@ -97,15 +104,24 @@ def _taken(call: ast.Call, parent: ast.AST) -> int | None:
             return None
 
 
-def _values(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> frozenset[str] | None:
+def _values(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> Mapping[str, str] | None:
     if len(call.args) < 2:
-        return frozenset()
+        return {}
     given = call.args[1]
     if isinstance(given, ast.Name):
         given = _assigned(given.id, call, parents) or given
-    if isinstance(given, ast.Dict) and all(isinstance(key, ast.Constant) for key in given.keys):
-        return frozenset(str(key.value) for key in given.keys if isinstance(key, ast.Constant))
-    return None
+    if not isinstance(given, ast.Dict):
+        return None
+    pairs = zip(given.keys, given.values, strict=True)
+    return {str(key.value): _kind(value) for key, value in pairs if isinstance(key, ast.Constant)}
+
+
+def _kind(value: ast.expr) -> str:
+    match value:
+        case ast.Call(func=ast.Attribute(attr=name)) if name in OF_BYTES:
+            return BYTES
+        case _:
+            return types.VALUE
 
 
 def _assigned(name: str, at: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> ast.expr | None:

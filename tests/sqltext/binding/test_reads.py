@@ -12,8 +12,9 @@ import pytest
 
 from dpone_provider.adapters.ledger.dialect import OtherSession
 from dpone_provider.sql_files import load
-from tests.sqltext.binding.check import Bound, all_bound
-from tests.sqltext.binding.reads import PACKAGE, Read, reads
+from tests.sqltext.binding import types
+from tests.sqltext.binding.check import Bound, all_bound, bind_with
+from tests.sqltext.binding.reads import BYTES, PACKAGE, Read, reads
 
 OTHERWISE: Mapping[str, tuple[int, frozenset[str]]] = {
     "adapters/ledger/mssql.sql: blockers": (len(dataclasses.fields(OtherSession)), frozenset({"session"})),
@@ -80,8 +81,11 @@ def wrong(name: str, use: Read, bound: Bound) -> list[str]:
     if use.verb in ("row", "rows") and len(bound.shapes) != 1 and name not in ONE_OF:
         found.append(f"{len(bound.shapes)} results where one is read")
     wanted = values_of(bound) - ({"target"} if use.verb == "call" else set())
-    if use.verb and use.values is not None and use.values != wanted:
-        found.append(f"{sorted(use.values)} are given for {sorted(wanted)}")
+    if use.verb and use.values is not None:
+        if set(use.values) != wanted:
+            found.append(f"{sorted(use.values)} are given for {sorted(wanted)}")
+        given = {f"@{value}": kind for value, kind in use.values.items()}
+        found += [str(fault) for fault in bind_with(bound.text, given)]
     return found
 
 
@@ -146,9 +150,14 @@ def test_what_is_read_of_json_is_named_in_it() -> None:
 def test_what_does_not_fit_is_seen(tmp_path: Path) -> None:
     """Another number of columns, a value that is not wanted, a second result."""
     name = "adapters/mssql/enrolment.sql: marker"
-    right = Read(where="here", verb="row", columns=10, values=frozenset())
+    right = Read(where="here", verb="row", columns=10, values={})
     assert wrong(name, right, ALL[name]) == []
     assert len(wrong(name, dataclasses.replace(right, columns=9), ALL[name])) == 1
-    assert len(wrong(name, dataclasses.replace(right, values=frozenset({"more"})), ALL[name])) == 1
+    assert len(wrong(name, dataclasses.replace(right, values={"more": types.VALUE}), ALL[name])) == 1
+    receipt = "adapters/mssql/publication.sql: receipt"
+    asked = {"attempt_id": BYTES, "slot_id": BYTES}
+    assert wrong(receipt, Read(where="here", verb="rows", columns=5, values=asked), ALL[receipt]) == []
+    asked["slot_id"] = types.VALUE
+    assert len(wrong(receipt, Read(where="here", verb="rows", columns=5, values=asked), ALL[receipt])) == 1
     twice = dataclasses.replace(ALL[name], shapes=(*ALL[name].shapes, *ALL[name].shapes))
     assert len(wrong(name, right, twice)) == 1

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 UNKNOWN = ""
 NULL = "null"
+VALUE = "value"
+"""Of a value that the program binds: all that is known is that it is not bytes."""
 TEXT = "'text'"
 """A constant, with its length behind it: it becomes a GUID or a time where one is wanted."""
 _FAMILIES = {
@@ -23,6 +25,7 @@ _FAMILIES = {
     "guid": ("uniqueidentifier",),
     "time": ("date", "time", "datetime", "datetime2", "datetimeoffset", "smalldatetime"),
     "variant": ("sql_variant",),
+    "value": (VALUE,),
 }
 _FAMILY = {name: family for family, names in _FAMILIES.items() for name in names}
 _NOT_INTO = {
@@ -32,11 +35,12 @@ _NOT_INTO = {
     "guid": {"number", "time"},
     "time": {"number", "binary", "guid"},
     "variant": {"char", "number", "binary", "guid", "time"},
+    "value": {"binary"},
 }
 """What needs CONVERT (257, 206), or is taken as something that nobody meant (bytes as characters)."""
 _ROOM = re.compile(r"(?:n?(?:var)?char|(?:var)?binary|'text')\((\d+)\)")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19, "uniqueidentifier": 36}
-_PRECEDENCE = ("variant", "time", "number", "guid", "char", "binary")
+_PRECEDENCE = ("variant", "time", "number", "guid", "char", "binary", "value")
 
 
 def family(kind: str) -> str:
@@ -54,6 +58,8 @@ def mixed(one: str, other: str) -> bool:
     left, right = family(one), family(other)
     if not left or not right or left == right or "variant" in (left, right):
         return False
+    if "value" in (left, right):
+        return "binary" in (left, right)
     constant = one.startswith(TEXT) or other.startswith(TEXT)
     return not (constant and {left, right} & {"guid", "time"})
 
