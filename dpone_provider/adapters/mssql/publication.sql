@@ -65,7 +65,8 @@ WITH sides AS (
     FROM sys.tables AS t WHERE t.object_id IN (OBJECT_ID(@staged), OBJECT_ID(@target))
 ), columns_of AS (
     SELECT sides.side, c.column_id, c.name, c.system_type_id, c.max_length, c.precision, c.scale, c.is_nullable,
-        COALESCE(c.collation_name, N'') AS collation_name, c.is_sparse
+        COALESCE(c.collation_name, N'') AS collation_name, c.is_sparse, c.user_type_id, c.is_ansi_padded, c.is_rowguidcol,
+        c.xml_collection_id
     FROM sides JOIN sys.columns AS c ON c.object_id = sides.object_id
 ), indexes_of AS (
     SELECT sides.side, i.type, i.is_unique, i.is_primary_key, COALESCE(p.data_compression, 0) AS compression, i.data_space_id,
@@ -80,7 +81,13 @@ FROM columns_of AS one
 WHERE NOT EXISTS (SELECT 1 FROM columns_of AS other WHERE other.side <> one.side AND other.column_id = one.column_id
     AND other.name = one.name AND other.system_type_id = one.system_type_id AND other.max_length = one.max_length
     AND other.precision = one.precision AND other.scale = one.scale AND other.is_nullable = one.is_nullable
-    AND other.collation_name = one.collation_name AND other.is_sparse = one.is_sparse)
+    AND other.collation_name = one.collation_name AND other.is_sparse = one.is_sparse
+    AND other.user_type_id = one.user_type_id AND other.is_ansi_padded = one.is_ansi_padded
+    AND other.is_rowguidcol = one.is_rowguidcol AND other.xml_collection_id = one.xml_collection_id)
+UNION ALL
+SELECT N'the place of long values' FROM sys.tables AS staged JOIN sys.tables AS target ON target.object_id = OBJECT_ID(@target)
+WHERE staged.object_id = OBJECT_ID(@staged) AND (staged.lob_data_space_id <> target.lob_data_space_id
+    OR staged.large_value_types_out_of_row <> target.large_value_types_out_of_row)
 UNION ALL
 SELECT N'an index, a key, its filegroup or its compression of the ' + one.side + N' has no equal'
 FROM indexes_of AS one

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +33,7 @@ from dpone_provider.sql_files import load
 __all__ = ["MssqlFencedPublisher", "MssqlStagingWriter", "Way"]
 
 STATEMENTS: Final = load(Path(__file__).with_name("publication.sql"))
+logger = logging.getLogger("dpone.publication")
 
 
 class Way(StrEnum):
@@ -167,8 +168,14 @@ def _commit(own: Session, subject: str) -> Failed | Unknown | None:
 
 def _update_statistics(own: Session, job: PublishJob) -> None:
     """Bring the target's statistics up to date. It is published whatever comes of this: they are no part of it."""
-    with suppress(*ERRORS):
+    try:
         own.run(filled(STATEMENTS["update_statistics"], table=qualified(job.target)))
+    except ERRORS as error:
+        logger.warning(
+            "target %s is published; its statistics are those of the rows before (%s): UPDATE STATISTICS by hand",
+            job.target,
+            error,
+        )
 
 
 def _not_alike(job: PublishJob, differences: list[str]) -> Failed:

@@ -253,8 +253,11 @@ def test_switch_asks_first_and_truncates_then() -> None:
 
 
 @pytest.mark.parametrize("fault", [Error(1222, "Lock request time out."), Cut()])
-def test_statistics_that_cannot_be_updated_change_nothing(fault: Answer) -> None:
+def test_statistics_that_cannot_be_updated_change_nothing_and_are_told(
+    fault: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
     assert published(Database(fault=("update_statistics", fault)), Way.SWITCH) is None
+    assert f"target {JOB.target} is published" in caplog.text
 
 
 def test_statistics_are_left_alone_where_nothing_was_published() -> None:
