@@ -16,6 +16,7 @@ from dpone_provider.application.ports.tables import (
     TableReader,
 )
 from dpone_provider.application.ports.time import Clock, Deadline
+from dpone_provider.application.relational.source import ended_early
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError, Failed, fail
 from dpone_provider.domain.schema.tables import Column
@@ -106,7 +107,7 @@ class Worker:
                     told = self.clock.monotonic()
                     self.channel.say({"event": "progress", "rows": sent.rows, "bytes": sent.bytes})
             if sent.rows != snapshot.rows:
-                raise DponeError(_ended_early(source, sent.rows, snapshot.rows))
+                raise DponeError(ended_early(source.relation, sent.rows, snapshot.rows))
         return sent.content()
 
 
@@ -132,16 +133,6 @@ def _require_bounds(source: Source, sent: ContentTally, deadline: Deadline) -> N
                 next_command="retry; raise the execution time-out if it repeats",
             )
         )
-
-
-def _ended_early(source: Source, read: int, counted: int) -> Failed:
-    return fail(
-        "source_ended_early",
-        f"source {source.relation}",
-        found=f"{read} rows read",
-        allowed=f"the {counted} rows that the source counted in the same snapshot",
-        next_command="retry; nothing was published",
-    )
 
 
 def _differs(source: Source, sent: StagedContent, staged: StagedContent) -> Failed:

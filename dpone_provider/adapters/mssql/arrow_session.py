@@ -50,11 +50,13 @@ class ArrowSession:
 
     def row(self, query: str) -> tuple[Any, ...]:
         """Run a query that gives exactly one row."""
-        (only,) = self._fetched(query, lambda cursor: iter(cursor.fetchall()))
-        return tuple(only)
+        found = list(self._fetched(query, lambda cursor: iter(cursor.fetchall())))
+        if len(found) != 1:
+            raise AnswerLost(f"{len(found)} rows, where there is always one")
+        return tuple(found[0])
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Stream a query's rows."""
+        """Stream a query's rows; whoever reads them counts, as a broken connection may look like their end."""
         return self._fetched(query, _read)
 
     def load(self, relation: Relation, columns: Sequence[str], batches: pa.RecordBatchReader, seconds: float) -> int:

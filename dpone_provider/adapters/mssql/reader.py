@@ -24,6 +24,7 @@ from dpone_provider.application.relational.source import (
     broken,
     could_write,
     declared_rows,
+    ended_early,
     fitting_columns,
     holds_no_more,
     require_rows,
@@ -131,15 +132,22 @@ class MssqlSnapshot:
         """Yield the rows in canonical types.
 
         Raises:
-            DponeError: Failed when the source broke or is larger than its bounds, Refused when a value is not exact.
+            DponeError: Failed when the source broke, ended early or is larger than its bounds, Refused when a value is
+                not exact.
         """
         failure: MssqlError
         relation = self._contract.relation
         replaced = ReplacedText(relation, self._reads, self._contract.key_columns)
         try:
             selected = replaced.watched(self._arrow.batches(select_rows(relation, self._reads)))
-            yield from declared_rows(selected, self._reads, self._contract, self._bounds)
-            replaced.require_none(self._arrow)
+            read = 0
+            for batch in declared_rows(selected, self._reads, self._contract, self._bounds):
+                read += len(batch)
+                yield batch
+            # The driver may take a connection that broke between two rows for the end of them.
+            if read != self.rows:
+                raise DponeError(ended_early(relation, read, self.rows))
+            replaced.require_none(self._arrow, self.rows)
             return
         except ERRORS as error:
             failure = error

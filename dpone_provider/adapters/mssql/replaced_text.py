@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from dpone_provider.adapters.mssql.arrow_session import ArrowSession
 from dpone_provider.adapters.mssql.column_reads import ColumnRead
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, qualified
+from dpone_provider.application.relational.source import ended_early
 from dpone_provider.columnar.offence import InexactValue, Rule, asked_row_text
 from dpone_provider.domain.identity import Relation
 from dpone_provider.domain.outcomes import DponeError
@@ -46,18 +47,25 @@ class ReplacedText:
                     self._seen[name] = read
             yield batch
 
-    def require_none(self, arrow: ArrowSession) -> None:
-        """Require that each U+FFFD that was seen stands in the table.
+    def require_none(self, arrow: ArrowSession, rows: int) -> None:
+        """Require that each U+FFFD that was seen stands in the table, which has so many rows.
 
         Raises:
-            DponeError: Refused, naming column, row and the units of the value.
+            DponeError: Refused, naming column, row and the units of the value; Failed when fewer rows were read.
             ServerError, AnswerLost: the server broke.
         """
         for read in self._seen.values():
+            looked_at = 0
             for batch in arrow.batches(units_of(self._relation, read, self._key)):
-                for *key, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    if units is not None and not _is_utf16(units):
-                        raise DponeError(self._replaced(read, key, units).refusal())
+                self._require_characters(read, batch)
+                looked_at += len(batch)
+            if looked_at != rows:
+                raise DponeError(ended_early(self._relation, looked_at, rows))
+
+    def _require_characters(self, read: ColumnRead, batch: pa.RecordBatch) -> None:
+        for *key, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if units is not None and not _is_utf16(units):
+                raise DponeError(self._replaced(read, key, units).refusal())
 
     def _replaced(self, read: ColumnRead, key: Sequence[object], units: bytes) -> InexactValue:
         more = "…" if len(units) > _SHOWN_BYTES else ""

@@ -139,6 +139,17 @@ def broken(relation: Relation, error: Trouble) -> Failed:
     )
 
 
+def ended_early(relation: Relation, read: int, counted: int) -> Failed:
+    """Return what other rows than the snapshot's own count come to: nothing was published."""
+    return fail(
+        "source_ended_early",
+        f"source {relation}",
+        found=f"{read} rows read",
+        allowed=f"the {counted} rows that the source counted in the same snapshot",
+        next_command="retry; nothing was published",
+    )
+
+
 def _no_source(relation: Relation, found: str) -> Refused:
     return refuse(
         "source_missing",

@@ -62,10 +62,20 @@ def kept(engine_type: str, value: object) -> object:
 
 
 def select(expression: str, columns: Mapping[str, str]) -> tuple[Callable[[Mapping[str, object]], object], str]:
-    """Return what computes an expression for a row, and the type of its column in the result."""
+    """Return what computes an expression for a row, and the type of its column in the result. NULL gives NULL."""
     words = _WORDS.findall(expression)
-    samples = dict.fromkeys(columns)
-    return lambda row: _Reading(words, columns, row).whole().value, _Reading(words, columns, samples).whole().type
+    names = [_name(word) for word in words if word.startswith("[")]
+
+    def computed(row: Mapping[str, object]) -> object:
+        if any(row[name] is None for name in names):
+            return None
+        return row[names[0]] if len(words) == 1 else _Reading(words, columns, row).whole().value
+
+    return computed, _Reading(words, columns, dict.fromkeys(columns)).whole().type
+
+
+def _name(word: str) -> str:
+    return word[1:-1].replace("]]", "]")
 
 
 class _Reading:
@@ -96,8 +106,7 @@ class _Reading:
     def _one(self) -> Value:
         word = self._next()
         if word.startswith("["):
-            name = word[1:-1].replace("]]", "]")
-            return Value(self._columns[name], self._row[name])
+            return Value(self._columns[_name(word)], self._row[_name(word)])
         if word.endswith("'"):
             return Value("nvarchar(4000)", word.removeprefix("N")[1:-1].replace("''", "'"))
         if word == "CONVERT":

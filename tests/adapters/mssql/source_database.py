@@ -56,6 +56,8 @@ class Fault:
 
     after: int
     answers: tuple[Answer, ...]
+    only: str = ""
+    """What is in the query that it comes to."""
 
 
 @dataclass
@@ -151,7 +153,8 @@ class SourceDatabase:
         read = [
             (select(expression, table.columns), name) for expression, name in zip(parts[::2], parts[1::2], strict=False)
         ]
-        columns, fault = [Typed(name, kind) for (_, kind), name in read], self.fault
+        columns = [Typed(name, kind) for (_, kind), name in read]
+        fault = self.fault if self.fault and self.fault.only in found[1] else None
         standing = islice(table.named(), fault.after if fault else None)
         values = [[compute(row) for (compute, _), _ in read] for row in standing]
         rows = Tokens(typed_rows.metadata(columns) + typed_rows.rows(columns, values))
