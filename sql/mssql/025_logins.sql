@@ -84,7 +84,8 @@ BEGIN
 END;
 GO
 
--- Makes a login with our tag and nothing else, for the self-test: no gate row, no user anywhere. The gate must refuse it.
+-- Makes a login with our tag and without a gate row, for the self-test. It may ask what an issued login may: so the gate
+-- must refuse it for the row that is missing, and not for want of a right.
 CREATE OR ALTER PROCEDURE dpone_gate.make_test_login @principal_name sysname, @sid binary(16), @verifier varbinary(128) AS
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
@@ -101,7 +102,12 @@ BEGIN
         BEGIN ;THROW 51023, N'DPONE_ISSUE_GATE: allowed: a SID that the ledger does not know', 1; END;
     SET @sql = N'CREATE LOGIN ' + QUOTENAME(@principal_name) + N' WITH PASSWORD = ' + CONVERT(nvarchar(200), @verifier, 1)
         + N' HASHED, SID = ' + CONVERT(nvarchar(40), @sid, 1) + N', CHECK_EXPIRATION = OFF, CHECK_POLICY = OFF;';
+    BEGIN TRANSACTION;
     EXEC sys.sp_executesql @sql;
+    SET @sql = N'CREATE USER ' + QUOTENAME(@principal_name) + N' FOR LOGIN ' + QUOTENAME(@principal_name)
+        + N'; ALTER ROLE dpone_issued ADD MEMBER ' + QUOTENAME(@principal_name) + N';';
+    EXEC sys.sp_executesql @sql;
+    COMMIT TRANSACTION;
 END;
 GO
 

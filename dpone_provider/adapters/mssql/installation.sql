@@ -13,7 +13,7 @@ EXEC {control}.dpone_gate.describe @database = NULL;
 SELECT CONVERT(int, COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION'), 0));
 
 -- name: make_test_login
--- A login with our tag and nothing else: no gate row, no user anywhere.
+-- A login with our tag and without a gate row, which may ask what an issued login may.
 EXEC {control}.dpone_gate.make_test_login @principal_name = @name, @sid = @sid, @verifier = @verifier;
 
 -- name: drop_test_login

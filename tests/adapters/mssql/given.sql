@@ -67,7 +67,7 @@ WHERE s.session_id = @@SPID;
 -- A second LOGON trigger, after all others, that keeps logons of ours from being over for some seconds.
 CREATE TRIGGER slow_for_a_test ON ALL SERVER FOR LOGON AS
 BEGIN
-    IF SUBSTRING(SUSER_SID(), 1, 6) = 0x64706F6E6501 WAITFOR DELAY '00:00:04';
+    IF SUBSTRING(SUSER_SID(), 1, 6) = 0x64706F6E6501 WAITFOR DELAY '00:00:06';
 END;
 
 -- name: slow_trigger_last

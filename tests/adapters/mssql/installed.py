@@ -107,6 +107,8 @@ def alone(server: MssqlServer) -> Iterator[None]:
         (got,) = own.row(STATEMENTS["take_instance"])
         assert got >= 0, f"another run of these tests has an installation on {server.endpoint}"
         own.run(STATEMENTS["drop_dead_gate"])
+        (gates,) = own.row("SELECT COUNT(*) FROM sys.server_triggers WHERE name = N'dpone_gate';")
+        assert gates == 0, f"{server.endpoint} has the gate of another installation, which is left alone"
         sweep(server)
         yield
     finally:

@@ -13,7 +13,7 @@ from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.installation.check import Deviation, Difference, check
 from dpone_provider.application.installation.self_test import GateHolds, self_test
 from dpone_provider.application.installation.shipped import Names, Target
-from dpone_provider.domain.outcomes import Refused
+from dpone_provider.domain.outcomes import Failed, Refused
 from dpone_provider.domain.secret import Secret
 from tests.adapters.mssql.given_server import require
 from tests.adapters.mssql.installed import CONTROL, NEEDED, SCHEMA, TARGET, Instance, installed
@@ -74,6 +74,9 @@ def test_a_procedure_that_was_altered_is_told_and_put_right(instance: Instance) 
         own.as_written("CREATE OR ALTER PROCEDURE dpone_gate.require_ready AS RETURN 0;")
     altered = [(one.name, one.difference) for one in deviations(instance)]
     assert ("dpone_gate.require_ready", Difference.ALTERED) in altered
+    let_in = self_test(trial(instance), "here")
+    assert isinstance(let_in, Failed), "a gate that says READY to everybody was not noticed by trying it"
+    assert let_in.problem.reason == "gate_let_a_login_in"
     for script in ("020_gate.sql", "025_logins.sql", "030_signatures.sql", "021_enable_gate.sql"):
         instance.run(script)
     assert [str(one) for one in deviations(instance)] == []
