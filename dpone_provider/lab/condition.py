@@ -201,7 +201,7 @@ def drop_given(places: Places) -> None:
         if places.given_analytics.exists():
             from dpone_provider.lab.clickhouse.making import drop_made as drop_analytics
 
-            each.callback(drop_analytics, places.given_analytics)
+            each.callback(drop_analytics, places.given_analytics, os.environ)
 
 
 def tidy(places: Places) -> None:

@@ -17,6 +17,7 @@ from dpone_provider.adapters.mssql.names import identifier
 from dpone_provider.adapters.mssql.session import Session
 from dpone_provider.application.promotion import PromotionReport
 from dpone_provider.domain.identity import OccurrenceId
+from dpone_provider.lab.clickhouse.given import given_clickhouse
 from dpone_provider.lab.enrolment import enrol_once
 from dpone_provider.lab.mssql.given import GivenServer, given_server
 from dpone_provider.lab.state import write_private
@@ -145,11 +146,12 @@ class GivenPlace(Place):
 
 @contextmanager
 def given_world(root: Path) -> Iterator[GivenWorld]:
-    """Run the lab with the given server while the block runs; skip where it lacks what the lab needs."""
+    """Run the lab with the given server while the block runs, and with a ClickHouse that is given as well; skip where
+    the server lacks what the lab needs."""
     require(*NEEDED)
     given = given_server(os.environ)
     assert given is not None
-    with lab.running(root / "lab", given=given) as state:
+    with lab.running(root / "lab", given=given, analytics=given_clickhouse(os.environ)) as state:
         enrolled = enrol_once(state, progress=lambda _: None)
         environment = yaml.safe_load(enrolled.environment_file.read_text())
         yield GivenWorld(

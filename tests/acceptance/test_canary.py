@@ -27,7 +27,7 @@ from dpone_provider.domain.outcomes import DponeError, Failure, type_of_failure
 from dpone_provider.domain.secret import Secret
 from dpone_provider.lab.clickhouse.given import VARIABLE
 from dpone_provider.lab.provisioning import SHOP, WAREHOUSE
-from dpone_provider.lab.state import GIVEN_ANALYTICS_FILE, write_private
+from dpone_provider.lab.state import write_private
 from tests.acceptance import dbt
 from tests.acceptance.canary import Kept, Logged, Overheard, found, spellings
 from tests.acceptance.commands import dpone, sync_arguments
@@ -363,8 +363,6 @@ def meant(path: Path, at: Scene, kept: Kept) -> bool:
     """Tell whether a secret may stand in a file: a credential, or the environment of a child of dbt's."""
     if path.is_relative_to(kept.directory / "environ"):
         return any(CHILD in one for one in commands_of(path, kept))
-    if path == at.place.world.lab.root / GIVEN_ANALYTICS_FILE:
-        return True
     if "credentials" in path.parts:
         return at.place.world.root in path.parents
     return path == at.place.root / "wrong-authority"

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,10 @@ FLIGHTS = 336_776
 VARIABLES = (mssql.VARIABLE, clickhouse.VARIABLE)
 
 
-def start(root: Path, *, given: str | None = None) -> subprocess.Popen[bytes]:
+def start(root: Path, *, given: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Start the demo in a session of its own, with Ctrl-C as a terminal gives it; on the lab's own engines, but for the
-    server that the variable ``given`` names."""
-    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES or name == given}
+    servers that the variables ``given`` name."""
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES or name in given}
     return subprocess.Popen(
         [str(Path(sys.executable).parent / "dpone"), "demo", "--root", str(root), "--format", "json"],
         stdout=subprocess.PIPE,

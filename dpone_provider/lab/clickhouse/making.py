@@ -1,8 +1,8 @@
 """Make the lab's databases and reader on a given ClickHouse, and drop all of it again.
 
-What will be made is written down first, with the URL, in one private file of the lab's directory. So whoever comes
-later, also after a kill, knows what to drop and how. The databases have names that the adapter fixes; what is the lab's
-own among them is told by UUIDs.
+What will be made is written down first, in one private file of the lab's directory. So whoever comes later, also after
+a kill, knows what to drop, and where. No password is: the server is reached as the environment's variable says. The
+databases have names that the adapter fixes; what is the lab's own among them is told by UUIDs.
 """
 
 from __future__ import annotations
@@ -56,6 +56,25 @@ class Names:
         return {MART: self.mart_uuid, STAGE: self.staging_uuid}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a lab made, and on which server. Who may drop it stands nowhere: that is asked for again."""
+
+    host: str
+    port: int
+    names: Names
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+        return f"ClickHouse {self.host}:{self.port}"
+
+    @property
+    def by_hand(self) -> str:
+        """What is dropped by whoever does it by hand."""
+        return f"the databases {' and '.join(self.names.databases)} and the user {self.names.reader}"
+
+
 def new_names() -> Names:
     """Return names that no other lab has."""
     return Names(
@@ -100,14 +119,12 @@ def _credentials(given: GivenClickhouse, names: Names, password: Secret) -> dict
 
 
 def write_record(record: Path, given: GivenClickhouse, names: Names) -> None:
-    """Write down what will be made, and who may drop it."""
-    at, who = given.endpoint, given.credential
-    url = url_of("clickhouse", user=who.user, password=who.password, host=at.host, port=at.port, database=at.database)
-    text = json.dumps({"url": f"{url.reveal()}?encrypt={at.tls}", "names": asdict(names)}, indent=1)
-    write_private(record, text + "\n")
+    """Write down what will be made, and where."""
+    made = Made(host=given.endpoint.host, port=given.endpoint.port, names=names)
+    write_private(record, json.dumps(asdict(made), indent=1) + "\n")
 
 
-def read_record(record: Path) -> tuple[GivenClickhouse, Names] | None:
+def read_record(record: Path) -> Made | None:
     """Return what a lab made on a given server, None if it made nothing there.
 
     Raises:
@@ -115,30 +132,31 @@ def read_record(record: Path) -> tuple[GivenClickhouse, Names] | None:
     """
     try:
         document = json.loads(record.read_text())
-        given = given_clickhouse({VARIABLE: document["url"]})
-        names = Names(**document["names"])
+        return Made(host=document["host"], port=int(document["port"]), names=Names(**document["names"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         unwind(_unreadable(record, error))
-    return None if given is None else (given, names)
 
 
-def drop_made(record: Path) -> None:
+def drop_made(record: Path, environ: Mapping[str, str]) -> None:
     """Drop everything that a lab made on a given server, by its record; nothing to do where there is none.
 
     Raises:
-        DponeError: Failed or Refused, with what is left there; the record stays, so that the next run goes on with it.
+        DponeError: Refused ``given_server_not_named`` (the variable is not set, or names another server), Failed or
+            Refused with what is left there; the record stays, so that the next run goes on with it.
     """
-    found = read_record(record)
-    if found is None:
+    made = read_record(record)
+    if made is None:
         return
-    given, names = found
+    given = given_clickhouse(environ)
+    if given is None or (given.endpoint.host, given.endpoint.port) != (made.host, made.port):
+        unwind(_not_named(made, record, given))
     try:
         with given.session() as own:
-            _drop(own, names)
+            _drop(own, made.names)
     except DponeError as error:
-        unwind(_left(record, given, names, error))
+        unwind(_left(record, made, error))
     record.unlink()
 
 
@@ -161,16 +179,26 @@ def _drop_user(own: Session, user: str) -> None:
     own.mutate(with_names(GATE_STATEMENTS["drop_user"], {"user": quoted(user)}), query_id=f"{user}-lab-drop")
 
 
-def _left(record: Path, given: GivenClickhouse, names: Names, error: DponeError) -> Failed:
+def _not_named(made: Made, record: Path, given: GivenClickhouse | None) -> Refused:
+    return refuse(
+        "given_server_not_named",
+        made.address,
+        found=f"{VARIABLE} is not set" if given is None else f"{VARIABLE} names {given.address}",
+        allowed="the URL of a user of the server on which the lab made its databases and its reader",
+        next_command=(
+            f"set {VARIABLE}='clickhouse://user:…@{made.host}:{made.port}/default' and run the same command again; or"
+            f" drop {made.by_hand} by hand, then remove {record}"
+        ),
+    )
+
+
+def _left(record: Path, made: Made, error: DponeError) -> Failed:
     return fail(
         "given_server_not_cleared",
-        given.address,
+        made.address,
         found=error.failure.problem.found,
         allowed="a server from which the lab's databases and users can be dropped",
-        next_command=(
-            f"`dpone lab down` again once it answers; or drop the databases {' and '.join(names.databases)} and the"
-            f" user {names.reader} by hand, then remove {record}"
-        ),
+        next_command=f"`dpone lab down` again once it answers; or drop {made.by_hand} by hand, then remove {record}",
         change=StateChange.MAYBE,
     )
 

@@ -65,7 +65,7 @@ def given_enrolled(directory: Path) -> Iterator[Enrolled]:
         reader = parse_url(credentials["analytics_reader"].reveal()).credential
         yield Enrolled(state=None, controller=controller, reader=replace(controller, credential=reader), marker=marker)
     finally:
-        drop_made(record)
+        drop_made(record, os.environ)
 
 
 def session(server: ClickHouseServer, credential: Credential) -> Session:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dpone_provider.lab.clickhouse.given import VARIABLE
 from tests.lab.clickhouse.stand_in import StandIn, serving
 
 
@@ -17,8 +18,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def stand_in(served: StandIn) -> Iterator[StandIn]:
-    """Give it as nobody has used it yet; whatever a test makes there, the test drops."""
+def stand_in(served: StandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """Give it as nobody has used it yet, named by the variable; whatever a test makes there, the test drops."""
+    monkeypatch.setenv(VARIABLE, served.url)
     served.proxy.seen.clear()
     served.users.statements.clear()
     served.proxy.rule = served.users

@@ -79,7 +79,7 @@ def test_a_controller_with_exactly_its_rights_is_fit_and_makes_and_drops_a_lab(t
         make(stand_in.given, tmp_path / "record")
         with stand_in.given.session() as own:
             own.mutate("CREATE TABLE mart.t (x Int8) ENGINE = MergeTree ORDER BY x", query_id="a-table")
-        drop_made(tmp_path / "record")
+        drop_made(tmp_path / "record", {VARIABLE: stand_in.url})
         assert stand_in.databases() == set()
 
 

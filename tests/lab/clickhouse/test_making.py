@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ import pytest
 
 from dpone_provider.domain.outcomes import DponeError, Failed
 from dpone_provider.domain.secret import Secret
-from dpone_provider.lab.clickhouse.given import GivenClickhouse
+from dpone_provider.lab.clickhouse.given import VARIABLE, GivenClickhouse
 from dpone_provider.lab.clickhouse.making import Names, drop_made, made_by, make, new_names, read_record, write_record
 from dpone_provider.lab.ports import free_port
 from tests.adapters.clickhouse.fault_proxy import AnswerError, Fault, Seen
@@ -31,7 +31,7 @@ def record(stand_in: StandIn, tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "record"
     yield path
     stand_in.proxy.rule = stand_in.users
-    drop_made(path)
+    drop_made(path, os.environ)
 
 
 def run(given: GivenClickhouse, statement: str) -> None:
@@ -65,15 +65,15 @@ def test_databases_and_a_reader_are_made_and_dropped_again(stand_in: StandIn, re
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     kept = read_record(record)
     assert kept is not None
-    assert (kept[0].endpoint, kept[1]) == (given.endpoint, names)
-    assert kept[0].credential.password.reveal() == given.credential.password.reveal()
+    assert (kept.host, kept.port, kept.names) == (given.endpoint.host, given.endpoint.port, names)
+    assert given.credential.password.reveal() not in record.read_text()
     at = f"127.0.0.1:{given.endpoint.port}/mart"
     assert {name: url.reveal().partition("@")[2] for name, url in credentials.items()} == {
         "analytics_controller": at,
         "analytics_reader": at,
     }
     assert credentials["analytics_reader"].reveal().startswith(f"clickhouse://{names.reader}:")
-    drop_made(record)
+    drop_made(record, os.environ)
     assert stand_in.databases() == set()
     assert stand_in.users.users == {}
     assert not record.exists()
@@ -86,7 +86,7 @@ def test_logins_of_attempts_and_every_table_go_with_it(stand_in: StandIn, record
     run(stand_in.given, "CREATE VIEW mart.v AS SELECT * FROM mart.t")
     left = "dpone_v3_0123456789abcdef0123456789abcdef"
     run(stand_in.given, f"CREATE USER `{left}` IDENTIFIED WITH sha256_hash BY '{'0' * 64}' HOST NONE")
-    drop_made(record)
+    drop_made(record, os.environ)
     assert stand_in.users.users == {}
     killed = [seen for seen in stand_in.proxy.seen if seen.statement.startswith("KILL QUERY")]
     assert len(killed) == 1
@@ -102,7 +102,7 @@ def test_what_was_begun_is_written_down_before_the_first_statement(stand_in: Sta
     with pytest.raises(DponeError, match="given_server_statement_failed"):
         make(stand_in.given, record)
     assert stand_in.databases() == {"mart", "dpone_stage"}
-    drop_made(record)
+    drop_made(record, os.environ)
     assert stand_in.databases() == set()
 
 
@@ -113,7 +113,7 @@ def test_databases_that_are_not_the_labs_are_left_alone(stand_in: StandIn, recor
     with pytest.raises(DponeError, match="given_server_statement_failed"):
         make(stand_in.given, record)
     run(stand_in.given, f"CREATE USER `dpone_v3_{'a' * 32}` IDENTIFIED WITH sha256_hash BY '{'0' * 64}' HOST NONE")
-    drop_made(record)
+    drop_made(record, os.environ)
     assert stand_in.databases() == {"mart"}
     assert len(stand_in.users.users) == 1, "its logins are those of another installation"
     run(stand_in.given, "DROP DATABASE mart")
@@ -126,7 +126,9 @@ def test_a_server_that_is_gone_is_told_and_what_is_left_is_remembered(stand_in: 
     gone = replace(stand_in.given, endpoint=replace(stand_in.given.endpoint, port=free_port()))
     write_record(record, gone, NAMES)
     with pytest.raises(DponeError) as raised:
-        drop_made(record)
+        drop_made(
+            record, {VARIABLE: stand_in.url.replace(f":{stand_in.given.endpoint.port}/", f":{gone.endpoint.port}/")}
+        )
     assert isinstance(raised.value.failure, Failed)
     problem = raised.value.failure.problem
     assert problem.reason == "given_server_not_cleared"
@@ -137,18 +139,28 @@ def test_a_server_that_is_gone_is_told_and_what_is_left_is_remembered(stand_in: 
 
 
 def test_nothing_is_dropped_where_nothing_was_made(tmp_path: Path) -> None:
-    drop_made(tmp_path / "record")
+    drop_made(tmp_path / "record", os.environ)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"url": "clickhouse://a:b@c/d", "names": {}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"host": "c", "port": 8123, "names": {}}'])
 def test_a_record_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "record").write_text(text)
     with pytest.raises(DponeError, match="given_server_record_unreadable"):
-        drop_made(tmp_path / "record")
+        drop_made(tmp_path / "record", os.environ)
 
 
 @pytest.mark.lab
-def test_a_record_says_how_the_server_is_reached(stand_in: StandIn, tmp_path: Path) -> None:
-    write_record(tmp_path / "record", stand_in.given, NAMES)
-    document = json.loads((tmp_path / "record").read_text())
-    assert document["url"].endswith("/default?encrypt=disabled")
+@pytest.mark.parametrize("named", ["nothing", "another"])
+def test_only_the_server_that_is_named_is_cleared(stand_in: StandIn, record: Path, named: str) -> None:
+    """No password is written down, so the variable has to say who may drop what was made."""
+    make(stand_in.given, record)
+    environ = {} if named == "nothing" else {VARIABLE: "clickhouse://me:hush-hush@db.internal:8123/default"}
+    with pytest.raises(DponeError) as raised:
+        drop_made(record, environ)
+    problem = raised.value.failure.problem
+    assert problem.reason == "given_server_not_named"
+    assert ("is not set" if named == "nothing" else "names ClickHouse db.internal:8123") in problem.found
+    for name in (*NAMES.databases, f"127.0.0.1:{stand_in.given.endpoint.port}", str(record)):
+        assert name in problem.next_command
+    assert record.exists()
+    assert stand_in.databases() == set(NAMES.databases)

@@ -28,7 +28,7 @@ def left_of_labs(given: GivenClickhouse) -> list[str]:
 def test_the_whole_path_is_observed_and_nothing_is_left_on_the_server(tmp_path: Path) -> None:
     given = require()
     before = left_of_labs(given)
-    demo = start(tmp_path, given=VARIABLE)
+    demo = start(tmp_path, given=[VARIABLE])
     out, err = demo.communicate(timeout=1700)
     assert demo.returncode == 0, err.decode()[-6000:]
     report = read(RunReportV1, out, "the report")

@@ -1,4 +1,5 @@
-"""The whole demo with the SQL Server that ``DPONE_TEST_MSSQL_URL`` names as warehouse and control authority."""
+"""The whole demo with the SQL Server that ``DPONE_TEST_MSSQL_URL`` names as warehouse and control authority, and with
+the ClickHouse that ``DPONE_TEST_CLICKHOUSE_URL`` names as analytics, if it is set as well."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import pytest
 
 from dpone_provider.documents.reading import read
 from dpone_provider.documents.run_report import RunReportV1, Verdict
-from tests.acceptance.test_demo import FLIGHTS, start
-from tests.adapters.mssql.given_server import VARIABLE, GivenServer, require
+from tests.acceptance.test_demo import FLIGHTS, VARIABLES, start
+from tests.adapters.mssql.given_server import GivenServer, require
 from tests.adapters.mssql.installed import NEEDED
 
 pytestmark = [pytest.mark.mssql, pytest.mark.scheduler, pytest.mark.timeout(1800)]
@@ -30,7 +31,7 @@ def left_of_labs(found: GivenServer) -> list[str]:
 def test_the_whole_path_is_observed_and_nothing_is_left_on_the_server(tmp_path: Path) -> None:
     found = require(*NEEDED)
     before = left_of_labs(found)
-    demo = start(tmp_path, given=VARIABLE)
+    demo = start(tmp_path, given=VARIABLES)
     out, err = demo.communicate(timeout=1700)
     assert demo.returncode == 0, err.decode()[-6000:]
     report = read(RunReportV1, out, "the report")
