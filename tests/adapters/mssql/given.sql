@@ -84,12 +84,6 @@ SELECT CONVERT(int, l.request_session_id) FROM sys.dm_tran_locks AS l
 WHERE l.resource_database_id = DB_ID(@database) AND l.resource_type = N'KEY' AND l.request_mode = N'S'
     AND l.request_status = N'GRANT';
 
--- name: restored
--- To what it was a moment ago, and another life all the same. The file is overwritten by the next.
-BACKUP DATABASE {target} TO DISK = N'dpone_test.bak' WITH INIT, FORMAT;
-ALTER DATABASE {target} SET OFFLINE WITH ROLLBACK IMMEDIATE;
-RESTORE DATABASE {target} FROM DISK = N'dpone_test.bak' WITH REPLACE;
-
 -- name: blocked_by
 -- Whether anybody waits for what one session holds.
 SELECT CONVERT(int, r.session_id) FROM sys.dm_exec_requests AS r WHERE r.blocking_session_id = @session;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +12,12 @@ from dpone_provider.adapters.mssql.installation import MssqlGateTrial
 from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.system.entropy import SystemEntropy
 from dpone_provider.application.installation.self_test import GateHolds, self_test
+from dpone_provider.sql_files import load
 from tests.adapters.mssql.given_server import require
-from tests.adapters.mssql.installed import NEEDED, STATEMENTS, TARGET, Instance, installed
+from tests.adapters.mssql.installed import NEEDED, TARGET, Instance, installed
 
 pytestmark = pytest.mark.mssql
+STATEMENTS = load(Path(__file__).with_name("given_admission.sql"))
 ADOPT = "070_adopt_copy.sql"
 VERIFY = "050_verify.sql"
 
