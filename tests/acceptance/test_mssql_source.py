@@ -142,7 +142,6 @@ def test_every_value_arrives_as_it_is_and_what_disappears_is_gone(erp: Reached) 
     erp.make("all", {"id": "bigint"} | columns, [])
     assert succeeded(place.run(promoted, "all")).metrics["rows"] == 0
     assert place.mart("all", "id") == []
-    assert in_agreement(place)
 
 
 # ─── what may not be published ──────────────────────────────────────────────────────────────────────────────────────

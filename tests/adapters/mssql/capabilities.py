@@ -41,6 +41,7 @@ class Capability(StrEnum):
     HELD_LOCKS = "lock hints that take locks and keep them"
     NATIVE_NUMBERS = "SQL Server's own error numbers"
     TICKS = "time in steps of 100 nanoseconds"
+    CODE_PAGES = "text of several code pages, and of UTF-8, in one database"
     SWITCH = "ALTER TABLE … SWITCH"
     CONTROL_OBJECTS = "CHECK constraints, filtered indexes and triggers as the control schema has them"
     TRANSACTION_IDS = "CURRENT_TRANSACTION_ID() and session context"
@@ -268,6 +269,10 @@ PROBES: Final[Mapping[Capability, Probe]] = MappingProxyType(
         Capability.TICKS: _gives(
             "SELECT CONVERT(varchar(40), CONVERT(datetime2(7), '2026-01-02T03:04:05.1234567'), 126);",
             "2026-01-02T03:04:05.1234567",
+        ),
+        Capability.CODE_PAGES: _runs(
+            "CREATE TABLE [{name}] (a varchar(9) COLLATE Latin1_General_100_CI_AS_SC_UTF8 NULL,"
+            " b varchar(9) COLLATE Japanese_CI_AS NULL, c varchar(9) COLLATE Cyrillic_General_CI_AS NULL);"
         ),
         Capability.SWITCH: _runs(
             "CREATE TABLE [{name}_a] (id int NOT NULL); CREATE TABLE [{name}_b] (id int NOT NULL);",

@@ -164,6 +164,24 @@ def test_a_row_of_every_type_is_read_in_one_snapshot(place: Place) -> None:
     assert row[6:] == [datetime(2025, 12, 31, 18, 30, tzinfo=UTC), GUID.bytes]
 
 
+def test_text_of_a_code_page_arrives_as_its_characters(place: Place) -> None:
+    """The server turns it into Unicode; a fixed length keeps its blanks."""
+    require(Capability.SNAPSHOTS, Capability.CODE_PAGES)
+    table = declared(place.name, "string(20)", "string(20)", "string(20)", "string(4)")
+    name = f"[{place.name}].[target]"
+    place.own.run(
+        f"CREATE TABLE {name} (c0 varchar(20) COLLATE Latin1_General_100_CI_AS_SC_UTF8 NULL,"
+        " c1 varchar(20) COLLATE Cyrillic_General_CI_AS NULL, c2 varchar(20) COLLATE Japanese_CI_AS NULL,"
+        " c3 char(4) COLLATE Greek_CI_AS NULL);"
+    )
+    words = ("€\U0001f600 ", "Привет", "日本", "Ωμ  ")
+    values = ", ".join(f"N'{word}'" for word in words)
+    place.own.run(f"INSERT INTO {name} SELECT {values};")
+    with place.reader().snapshot(table.relation, table.columns, (), WIDE) as snapshot:
+        (batch,) = [one for one in snapshot.batches() if len(one)]
+    assert tuple(batch.to_pylist()[0].values()) == words
+
+
 @pytest.mark.parametrize(
     ("statement", "meaning"),
     [
