@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from secrets import token_hex
 from typing import Any, Protocol
@@ -49,6 +49,8 @@ class Source(Protocol):
     schema: str
     any_units: bool
     """Whether its text may be any units, halves of characters too."""
+    signed_zero: bool
+    """Whether a zero that is written to it keeps its sign."""
     ticks: bool
     """Whether it counts time in steps of 100 nanoseconds."""
     times: AttemptTimes
@@ -74,6 +76,7 @@ class StandIn:
     database: SourceDatabase
     schema: str = "sales"
     any_units: bool = True
+    signed_zero: bool = True
     ticks: bool = True
     times: AttemptTimes = TIMES
     patience: float = 8.0
@@ -101,6 +104,7 @@ class Given:
     server: MssqlServer
     schema: str
     own: Session
+    signed_zero: bool = False
     times: AttemptTimes = PATIENT
     patience: float = 40.0
 
@@ -166,7 +170,6 @@ class Reached:
     source: Source
     wire: Wire
     place: Place
-    entry: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Put it into the environment."""
@@ -220,7 +223,7 @@ def literal(value: object, engine_type: str) -> str:
         case bool() | int():
             return str(int(value))
         case Decimal():
-            return format(value, "f")
+            return f"CONVERT({engine_type}, N'{value:f}')"
         case float():
             return f"CONVERT({engine_type}, N'{value!r}')"
         case str() if "char" in engine_type:

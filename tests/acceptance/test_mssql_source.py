@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -71,8 +72,8 @@ EXTREMES = {
     "smallint": ("toString({0})", -(2**15), 2**15 - 1),
     "int": ("toString({0})", -(2**31), 2**31 - 1),
     "bigint": ("toString({0})", -(2**63), 2**63 - 1),
-    "real": ("toString(reinterpretAsUInt32({0}))", -0.0, 3.4028234663852886e38),
-    "float": ("toString(reinterpretAsUInt64({0}))", -0.0, 1.7976931348623157e308),
+    "real": ("toString(reinterpretAsUInt32({0}))", -0.0, 3.4e38),
+    "float": ("toString(reinterpretAsUInt64({0}))", -0.0, 1.7e308),
     "uniqueidentifier": ("toString({0})", GUID, UUID("ffeeddcc-bbaa-9988-7766-554433221100")),
     "nvarchar(20)": ("hex({0})", "", " \U0001f600é "),
     "nvarchar(max)": ("hex({0})", "a\U0001f600" * 3000, "\ufffd"),
@@ -89,26 +90,29 @@ EXTREMES = {
     "smalldatetime": ("toString({0})", "1900-01-01 00:00:00", "2079-06-06 23:59:00"),
     "datetimeoffset(6)": (
         "toString(toTimeZone({0}, 'UTC'))",
-        "1900-01-01 05:30:00.000000+05:30",
-        "2299-12-31 15:59:59.999999-08:00",
+        "1900-01-01T05:30:00.000000+05:30",
+        "2299-12-31T15:59:59.999999-08:00",
     ),
 }
 IN_UTC = {
-    "1900-01-01 05:30:00.000000+05:30": "1900-01-01 00:00:00.000000",
-    "2299-12-31 15:59:59.999999-08:00": "2299-12-31 23:59:59.999999",
+    "1900-01-01T05:30:00.000000+05:30": "1900-01-01 00:00:00.000000",
+    "2299-12-31T15:59:59.999999-08:00": "2299-12-31 23:59:59.999999",
 }
-BITS = {
-    ("real", -0.0): 1 << 31,
-    ("real", 3.4028234663852886e38): 0x7F7FFFFF,
-    ("float", -0.0): 1 << 63,
-    ("float", 1.7976931348623157e308): 0x7FEFFFFFFFFFFFFF,
-}
+BITS = {"real": ("<f", "<I"), "float": ("<d", "<Q")}
+
+
+def kept(source: Source, value: object) -> object:
+    """Return a value, or another one where the source would not keep it as it is written."""
+    if isinstance(value, float):
+        return value or (value if source.signed_zero else -1.5)
+    return "é" if value == "\ufffd" and not source.any_units else value
 
 
 def shown(engine_type: str, value: object) -> str:
     """Return a value as ClickHouse is to say it."""
-    if (bits := BITS.get((engine_type, value))) is not None:  # type: ignore[arg-type]
-        return str(bits)
+    if engine_type in BITS:
+        as_float, as_integer = BITS[engine_type]
+        return str(struct.unpack(as_integer, struct.pack(as_float, value))[0])
     if "char" in engine_type:
         return str(value).encode().hex().upper()
     if isinstance(value, Decimal):
@@ -120,9 +124,7 @@ def test_every_value_arrives_as_it_is_and_what_disappears_is_gone(erp: Reached) 
     """The least and the most of each type, NULL, nothing; then other rows, then none: the target is exactly that."""
     extremes = {kind: said for kind, said in EXTREMES.items() if erp.source.ticks or not kind.endswith("(7)")}
     columns = {f"c{place}": engine_type for place, engine_type in enumerate(extremes)}
-    rows = [(number, *(values[number] for values in extremes.values())) for number in (1, 2)]
-    if not erp.source.any_units:
-        rows = [tuple("é" if value == "\ufffd" else value for value in row) for row in rows]
+    rows = [(number, *(kept(erp.source, values[number]) for values in extremes.values())) for number in (1, 2)]
     nothing = (3, *[None] * len(columns))
     erp.make("all", {"id": "bigint"} | columns, [*rows, nothing])
     place = erp.place
