@@ -95,6 +95,18 @@ def test_an_issued_login_has_every_permission_that_is_asked_for_and_no_other(see
     assert granted() - {"EXECUTE on dpone_receipt.add_receipt", "VIEW DEFINITION on the schema"} == needed
 
 
+def test_the_trigger_that_refuses_code_lets_all_of_it_pass() -> None:
+    """By the events that SQL Server raises for what the list holds; `sp_rename` raises RENAME."""
+    kinds = ("TABLE", "VIEW", "INDEX", "EXTENDED_PROPERTY")
+    raised = {f"{verb}_{kind}" for verb in ("CREATE", "ALTER", "DROP") for kind in kinds} | {"RENAME"}
+    script = (shipped_sql("mssql") / "040_enrol_target.sql").read_text()
+    (listed_events,) = re.findall(r"TRIGGER dpone_definition ON DATABASE\s+FOR ([\w,\s]+?)\s+AS\b", script)
+    refused = {one.strip() for one in listed_events.split(",")}
+    assert {"CREATE_PROCEDURE", "CREATE_TRIGGER", "CREATE_FUNCTION", "GRANT_DATABASE"} <= refused
+    assert not raised & refused
+    assert not {one for one in refused if one.startswith("DDL_")}  # a group would have to be looked into
+
+
 def test_every_batch_is_read_by_the_servers_parser(seen: Recorded, tmp_path: Path) -> None:
     """The batches, and what they carry in ``EXEC('…')``."""
     (tmp_path / ".maxdop.json").write_text('{"initialQuotedIdentifiers": true}')  # as ODBC's sessions have it
