@@ -168,6 +168,15 @@ def test_modules_name_what_is_made_before_them() -> None:
     assert (missing, len(made) > 80) == (set(), True)
 
 
+def test_no_two_objects_of_a_schema_have_one_name() -> None:
+    """Tables, constraints, defaults and modules share a schema's names: the second is refused (2714)."""
+    text = "\n".join(read("mssql", script) for script in CONTROL)
+    made = re.findall(r"^CREATE (?:OR ALTER )?\w+ dpone_control\.(\w+)", text, re.MULTILINE)
+    made += re.findall(r"\bCONSTRAINT (\w+)", text)
+    assert sorted({name.lower() for name in made}) == sorted(name.lower() for name in made)
+    assert len(made) > 200
+
+
 @pytest.mark.parametrize(("before", "script"), list(pairwise(CONTROL[: CONTROL.index("020_gate.sql") + 1])))
 def test_a_script_begins_where_the_one_before_it_ended(before: str, script: str) -> None:
     """It looks for what that one makes last, before it makes anything: an installation may be stopped anywhere."""
