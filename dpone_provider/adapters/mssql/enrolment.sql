@@ -129,7 +129,9 @@ FROM (VALUES
         * HAS_PERMS_BY_NAME(N'dpone_receipt.enrolment', N'OBJECT', N'UPDATE', N'authority_incarnation', N'COLUMN')),
     (N'SELECT on sys.sql_expression_dependencies', HAS_PERMS_BY_NAME(N'sys.sql_expression_dependencies', N'OBJECT', N'SELECT')),
     (N'VIEW ANY DEFINITION on the server, without which other writers are not seen',
-        HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION'))
+        HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW ANY DEFINITION')),
+    (N'VIEW SERVER STATE on the server, without which it does not see who holds what it waits for',
+        HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER STATE'))
 ) AS asked (right_name, held)
 WHERE COALESCE(asked.held, 0) <> 1
 UNION ALL

@@ -391,6 +391,14 @@ EXEC master.sys.sp_executesql N'REVOKE VIEW ANY DEFINITION FROM {controller};';
 -- Undone.
 EXEC master.sys.sp_executesql N'GRANT VIEW ANY DEFINITION TO {controller};';
 
+-- name: no_sessions
+-- The controller's view of sessions and locks.
+EXEC master.sys.sp_executesql N'REVOKE VIEW SERVER STATE FROM {controller};';
+
+-- name: not_no_sessions
+-- Undone.
+EXEC master.sys.sp_executesql N'GRANT VIEW SERVER STATE TO {controller};';
+
 -- name: no_receipts
 -- The controller's view of the receipts.
 EXEC {target}.sys.sp_executesql N'DENY SELECT ON OBJECT::dpone_receipt.receipt TO dpone_ledger;';

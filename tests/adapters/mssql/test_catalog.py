@@ -49,6 +49,7 @@ RIGHTS = (
     " on schema ",
     "SELECT on sys.sql_expression_dependencies",
     "VIEW ANY DEFINITION on the server",
+    "VIEW SERVER STATE on the server",
     *("issue_login", "read_login", "list_logins", "observe_login", "disable_login", "end_session", "collect_login"),
     "end_sleepers",
 )

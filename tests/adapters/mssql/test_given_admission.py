@@ -333,6 +333,7 @@ def test_a_login_with_our_tag_that_somebody_else_made(instance: Instance) -> Non
         ("blind_here", "VIEW DEFINITION on the database"),
         ("no_receipts", "SELECT on dpone_receipt.receipt"),
         ("blind_everywhere", "VIEW ANY DEFINITION on the server"),
+        ("no_sessions", "VIEW SERVER STATE on the server"),
         ("no_mark", "UPDATE of the mark on dpone_receipt.enrolment"),
         ("no_authority", "UPDATE of the authority on dpone_receipt.enrolment"),
         ("no_clearing", "ALTER on schema stage"),
