@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpone_provider.adapters.mssql.arrow_session import ArrowSession
 from dpone_provider.adapters.mssql.column_reads import ColumnRead
@@ -24,7 +23,7 @@ from dpone_provider.domain.schema.types import String
 from dpone_provider.sql_files import load
 
 STATEMENTS: Final = load(Path(__file__).with_name("reader.sql"))
-REPLACEMENT: Final = "\ufffd"
+REPLACEMENT: Final = "\ufffd".encode()
 _SHOWN_BYTES: Final = 40
 
 
@@ -43,7 +42,7 @@ class ReplacedText:
         for batch in batches:
             for place, read in self._texts:
                 name = read.column.name
-                if name not in self._seen and pc.any(pc.match_substring(batch.column(place), REPLACEMENT)).as_py():
+                if name not in self._seen and _shows_replacement(batch.column(place)):
                     self._seen[name] = read
             yield batch
 
@@ -84,6 +83,12 @@ def units_of(relation: Relation, read: ColumnRead, key: Sequence[str]) -> Fragme
     shown = [Fragment(f"CONVERT(nvarchar(200), {identifier(name)}) AS {identifier(name)}") for name in key]
     units = Fragment(f"CONVERT(varbinary(max), {read.selected}) AS {identifier(read.column.name)}")
     return filled(STATEMENTS["rows"], columns=joined([*shown, units]), table=qualified(relation))
+
+
+def _shows_replacement(text: pa.Array) -> bool:
+    """Tell whether U+FFFD is in the array's bytes; of a slice, or under a NULL, it may be in none of its values."""
+    *_, data = text.buffers()
+    return data is not None and REPLACEMENT in data.to_pybytes()
 
 
 def _is_utf16(units: bytes) -> bool:
