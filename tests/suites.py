@@ -153,8 +153,8 @@ SUITES = (
     ),
     Suite(
         "sqltext",
-        10,
-        "every T-SQL statement parsed by Microsoft's parser",
+        20,
+        "every T-SQL statement parsed by Microsoft's parser, its names bound",
         (Pytest(folders=("sqltext",)),),
         narrow=True,
         behind=True,

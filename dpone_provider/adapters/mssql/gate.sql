@@ -16,14 +16,14 @@ EXEC {control}.dpone_gate.read_login @sid = @sid, @target = @target;
 EXEC {control}.dpone_gate.disable_login @sid = @sid;
 
 -- name: principal_writers
--- Who holds a lock that a change of a login waits for.
+-- Who holds a lock that a change of a login waits for. Microsoft's page says GRANTED where servers were seen to say GRANT.
 SELECT DISTINCT N'session ' + CONVERT(nvarchar(11), l.request_session_id)
     + N' (' + COALESCE(s.original_login_name COLLATE DATABASE_DEFAULT, N'unknown')
     + N', ' + COALESCE(NULLIF(s.program_name COLLATE DATABASE_DEFAULT, N''), N'unnamed')
     + N') holds ' + l.request_mode COLLATE DATABASE_DEFAULT + N' on ' + LOWER(l.resource_type COLLATE DATABASE_DEFAULT)
     + N' ' + l.resource_subtype COLLATE DATABASE_DEFAULT
 FROM sys.dm_tran_locks AS l LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
-WHERE l.resource_database_id = 1 AND l.request_status = N'GRANT' AND l.request_session_id <> @@SPID
+WHERE l.resource_database_id = 1 AND l.request_status IN (N'GRANT', N'GRANTED') AND l.request_session_id <> @@SPID
     AND l.request_mode IN (N'Sch-M', N'X', N'IX', N'U') AND l.resource_type IN (N'METADATA', N'OBJECT', N'KEY');
 
 -- name: poll

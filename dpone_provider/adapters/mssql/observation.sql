@@ -123,7 +123,7 @@ SELECT DISTINCT N'session ' + CONVERT(nvarchar(11), l.request_session_id)
     + CASE WHEN l.resource_type = N'OBJECT' THEN N' ' + CONVERT(nvarchar(20), l.resource_associated_entity_id) ELSE N'' END
 FROM sys.dm_tran_locks AS l
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
-WHERE l.resource_database_id = DB_ID() AND l.request_status = N'GRANT' AND l.request_session_id <> @@SPID
+WHERE l.resource_database_id = DB_ID() AND l.request_status IN (N'GRANT', N'GRANTED') AND l.request_session_id <> @@SPID
     AND l.request_mode IN (N'Sch-M', N'X') AND l.resource_type IN (N'OBJECT', N'METADATA', N'KEY', N'DATABASE')
     AND COALESCE(SUBSTRING(s.original_security_id, 1, 6), 0x00) <> 0x64706F6E6501
 ORDER BY 1;

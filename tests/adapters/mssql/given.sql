@@ -82,7 +82,7 @@ DROP TRIGGER IF EXISTS slow_for_a_test ON ALL SERVER;
 -- Sessions that hold a share lock on a key in a database: a logon that has read its gate row and is not over.
 SELECT CONVERT(int, l.request_session_id) FROM sys.dm_tran_locks AS l
 WHERE l.resource_database_id = DB_ID(@database) AND l.resource_type = N'KEY' AND l.request_mode = N'S'
-    AND l.request_status = N'GRANT';
+    AND l.request_status IN (N'GRANT', N'GRANTED');
 
 -- name: blocked_by
 -- Whether anybody waits for what one session holds.
