@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -90,11 +90,20 @@ def _lacking_rights(own: Session) -> tuple[str, ...]:
 
 def _writers(own: Session) -> tuple[str, ...]:
     try:
-        return writers_of(Observer(own), MART)
+        return shortened(writers_of(Observer(own), MART))
     except Blind:
         return ("not all grants are shown",)
     except ServerError as error:
         return (str(error),)
+
+
+def shortened(writers: Sequence[str]) -> tuple[str, ...]:
+    """Return one line for each who could write: an administrator has some sixty rights."""
+    rights: dict[str, list[str]] = {}
+    for writer in writers:
+        who, _, right = writer.partition(": ")
+        rights.setdefault(who, []).append(right)
+    return tuple(f"{who}: {some[0]}{f' and {len(some) - 1} more' if some[1:] else ''}" for who, some in rights.items())
 
 
 def _told(parts: tuple[str, ...]) -> str | None:

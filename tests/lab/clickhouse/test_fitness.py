@@ -71,6 +71,16 @@ def test_a_user_with_less_and_a_server_with_others_are_told_by_the_server_itself
     assert f"{fitness.RECKONED['writers']}: user another: INSERT on mart.*" in found
 
 
+def test_one_line_is_enough_for_each_who_could_write() -> None:
+    told = [
+        "role ops (held by ann): ALL on *.*",
+        "user a: ALTER on mart.*",
+        "user a: DROP on *.*",
+        "user a: INSERT on *.*",
+    ]
+    assert fitness.shortened(told) == ("role ops (held by ann): ALL on *.*", "user a: ALTER on mart.* and 2 more")
+
+
 @pytest.mark.lab
 def test_a_controller_with_exactly_its_rights_is_fit_and_makes_and_drops_a_lab(tmp_path: Path) -> None:
     (tmp_path / "server").mkdir()
