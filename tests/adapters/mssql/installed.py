@@ -82,13 +82,15 @@ class Instance:
 
 
 @contextmanager
-def installed(server: MssqlServer, service_id: str | None = None) -> Iterator[Instance]:
+def installed(
+    server: MssqlServer, service_id: str | None = None, scripts: Iterable[str] = CONTROL
+) -> Iterator[Instance]:
     """Install everything, and take everything out again, down to the databases, whatever happens in between."""
     made = _instance(server, service_id or str(uuid.uuid4()))
     with alone(server):
         try:
             _databases_and_logins(made)
-            for script in (*CONTROL, *TARGET):
+            for script in (*scripts, *TARGET):
                 made.run(script)
             yield made
         finally:
