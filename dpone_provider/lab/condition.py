@@ -186,6 +186,21 @@ def sweep(places: Places, *, seconds: float = GLANCE_SECONDS) -> bool:
     return True
 
 
+def clear_dead(root: Path) -> None:
+    """Remove a dead lab that has left something on a given server: there it stands in the way of the next one.
+
+    Raises:
+        DponeError: as ``drop_given``.
+    """
+    with refusing_foreign(root):
+        if not (root / "lab.lock").exists():
+            return
+        places = places_for(root, engine_account())
+        left = places.given.exists() or places.given_analytics.exists()
+        if left and not supervisors(places):
+            sweep(places, seconds=KILL_SECONDS)
+
+
 def drop_given(places: Places) -> None:
     """Drop what the lab made on given servers; nothing to do, and no driver needed, where it made nothing.
 

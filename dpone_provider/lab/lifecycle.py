@@ -23,7 +23,7 @@ from dpone_provider.lab.admin import ADMIN, postgres_url
 from dpone_provider.lab.clickhouse_program import find_program
 from dpone_provider.lab.clickhouse_provisioning import ClickhousePlan
 from dpone_provider.lab.clickhouse_users import ClickhouseUser
-from dpone_provider.lab.condition import claimed, status, sweep
+from dpone_provider.lab.condition import claimed, clear_dead, status, sweep
 from dpone_provider.lab.flights import load_flights
 from dpone_provider.lab.held import Held, held
 from dpone_provider.lab.places import Places, places_for
@@ -137,6 +137,7 @@ def clickhouse_only(root: Path, *, extra: Sequence[ClickhouseUser] = ()) -> Iter
 def _started(
     root: Path, progress: Progress, given: GivenServer | None, analytics: GivenClickhouse | None
 ) -> Iterator[tuple[Held, LabState]]:
+    clear_dead(root)
     # Before anything is started or made.
     version = None if given is None else _version_of(given, progress)
     analytics_version = None if analytics is None else _analytics_version(analytics, progress)

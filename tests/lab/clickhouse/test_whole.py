@@ -78,6 +78,19 @@ def _is_the_same_lab(state: lab.LabState, given: GivenClickhouse) -> None:
             lab.up(state.root, analytics=another)
 
 
+def test_what_a_dead_lab_left_does_not_stand_in_the_way_of_the_next(stand_in: StandIn, tmp_path: Path) -> None:
+    """Its databases have the names of the next one's, which is refused here for another reason and so ends at once."""
+    (tmp_path / "lab.lock").touch()
+    make(stand_in.given, tmp_path / GIVEN_ANALYTICS_FILE)
+    stand_in.users.lacks["version"] = "version 24.3.1.1"
+    with pytest.raises(DponeError, match="given_server_unfit") as raised:
+        lab.up(tmp_path, analytics=stand_in.given)
+    assert "version 24.3.1.1" in str(raised.value)
+    assert "database mart" not in str(raised.value)
+    assert stand_in.databases() == set()
+    assert not any(tmp_path.iterdir())
+
+
 @needs_odbc
 def test_it_stands_beside_a_given_sql_server(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
