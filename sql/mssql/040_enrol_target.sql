@@ -3,9 +3,9 @@
 -- Who runs it: a member of sysadmin, in the target, after 021; once for each target. Then 045, once for each schema.
 -- Filled in before it is sent: ${control_database} and ${controller_login} as in 007 and 018; ${target_database}, the
 -- database to be enrolled; ${reader_login}, a login that exists and shall read what is written.
--- Running it again installs the same definitions and grants anew. It refuses whatever is not as said below, and then
--- nothing was changed. A database that was enrolled and then restored or copied is refused: look at what was lost, then
--- adopt it (070) and run this again.
+-- Running it again installs the same definitions and grants anew; with another reader, both read. It refuses whatever is
+-- not as said below, and then nothing was changed. A database that was enrolled and then restored or copied is refused:
+-- look at what was lost, then adopt it (070) and run this again.
 --
 -- The target is a database of its own: fresh, or holding nothing but what an earlier run made. What is there already, of
 -- whatever kind, is named and refused: a table, a module, a schema, a user, a role. Who could write it for another reason,
@@ -101,6 +101,10 @@ IF @wrong IS NULL
             SELECT LOWER(p.type_desc) COLLATE DATABASE_DEFAULT + N' ' + p.name FROM sys.database_principals AS p
             WHERE p.principal_id > 4 AND p.is_fixed_role = 0 AND p.name NOT LIKE N'dpone[_]%'
             AND p.name NOT IN (N'${controller_login}', N'${reader_login}')
+            -- Whom an earlier run let read, for another binding.
+            AND NOT EXISTS (SELECT 1 FROM sys.database_role_members AS m
+                            JOIN sys.database_principals AS r ON r.principal_id = m.role_principal_id
+                            WHERE m.member_principal_id = p.principal_id AND r.name = N'dpone_reader')
         ) AS everything ORDER BY thing) AS f);
 IF @wrong IS NULL AND OBJECT_ID(N'dpone_receipt.enrolment') IS NOT NULL
     EXEC sys.sp_executesql N'SELECT @wrong = N''enrolled with another authority, or restored, copied or made anew since; adopt it (070)''

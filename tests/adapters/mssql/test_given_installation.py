@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from secrets import token_hex
 
 import pytest
 
@@ -64,6 +65,22 @@ def test_each_script_runs_again_or_refuses(instance: Instance) -> None:
     for script in (*CONTROL[1:], *TARGET):
         instance.run(script)
     assert [str(one) for one in deviations(instance)] == []
+    instance.run("050_verify.sql")
+
+
+def test_a_second_login_that_reads_is_let_in_beside_the_first(instance: Instance) -> None:
+    first = instance.values["reader_login"]
+    second = f"{first}_2"
+    with instance.administrator.session("dpone test", 60) as own:
+        own.run(f"CREATE LOGIN [{second}] WITH PASSWORD = N'{token_hex(16)}aA1!';")
+        try:
+            for reader in (second, first):
+                instance.run_with("040_enrol_target.sql", reader_login=reader)
+            own.run(f"USE [{instance.values['target_database']}];")
+            asked = "SELECT CONVERT(int, IS_ROLEMEMBER(N'dpone_reader', @name));"
+            assert [own.row(asked, {"name": name}) for name in (first, second)] == [(1,), (1,)]
+        finally:
+            own.run(f"IF USER_ID(N'{second}') IS NOT NULL DROP USER [{second}]; DROP LOGIN [{second}];")
     instance.run("050_verify.sql")
 
 

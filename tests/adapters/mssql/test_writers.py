@@ -26,6 +26,15 @@ def view() -> str:
     return batch.partition("writers AS")[2].strip().replace("${controller_login}", "controller")
 
 
+def not_ours(made: Catalog) -> list[str]:
+    """Return what stands in the database that makes 040 refuse it."""
+    text = (shipped_sql("mssql") / "040_enrol_target.sql").read_text(encoding="utf-8")
+    asked = text.partition("SELECT TOP (5) thing FROM (")[2].partition(") AS everything")[0]
+    for name in ("controller", "reader"):
+        asked = asked.replace(f"${{{name}_login}}", name)
+    return sorted(thing for (thing,) in made.ask(asked))
+
+
 def enrolled() -> Catalog:
     """Return an enrolled database as 040 and 045 leave it, with one issued login, and one other that reads."""
     made = Catalog()
@@ -55,6 +64,7 @@ def enrolled() -> Catalog:
             type_desc=kinds[kind],
             sid=sid,
             authentication_type=authenticated,
+            is_fixed_role=int(number >= 16384),
             **owner,
         )
     for number, name, owner_id in (
@@ -151,6 +161,16 @@ def test_what_the_scripts_leave_has_no_other_writer() -> None:
     made = enrolled()
     assert writers(made) == []
     assert administrators(made) == [("sa", "member of sysadmin"), ("sa", "owns this database")]
+
+
+def test_who_was_let_read_by_an_earlier_run_of_040_is_no_stranger() -> None:
+    """Each binding has a login that reads; 040 is run once for each."""
+    made = enrolled()
+    assert not_ours(made) == ["windows_group CORP\\etl"]
+    made.add("database_role_members", role_principal_id=WRITERS, member_principal_id=STRANGER)
+    assert not_ours(made) == ["windows_group CORP\\etl"], "who may write is no reader"
+    made.add("database_role_members", role_principal_id=READERS, member_principal_id=STRANGER)
+    assert not_ours(made) == []
 
 
 def changed(view: str, number: int, **row: Any) -> Change:
