@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -47,7 +48,7 @@ def up(root: Path, output_format: str) -> None:
     output.result(
         {"lab": _json(state), "environment_file": str(enrolled.environment_file), "authority": enrolled.authority_ref},
         f"{_text(state)}\nenvironment file: {enrolled.environment_file}\n"
-        f"next: export DPONE_AUTHORITY_CONNECTION_REF={enrolled.authority_ref}",
+        f"next: export DPONE_AUTHORITY_CONNECTION_REF={quote(enrolled.authority_ref)}",
     )
 
 
