@@ -6,7 +6,7 @@ An engine's adapter, and with it its driver, is imported when something of it is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
@@ -141,10 +141,11 @@ class _Mssql:
     def gate(self, login: Login, connection: Connection, control: ControlNames, entropy: Entropy) -> LoginGate:
         from dpone_provider.adapters.mssql.gate import MssqlGate
 
+        beside = replace(login, endpoint=replace(login.endpoint, database=control.database))
         return MssqlGate(
-            server=_mssql(login),
+            server=_mssql(beside),
+            target=login.endpoint.database,
             service_id=connection.service.service_id,
-            control_database=control.database,
             entropy=entropy,
         )
 

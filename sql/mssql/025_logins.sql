@@ -113,14 +113,16 @@ GO
 
 -- === Looking ===
 
--- What is true of a login now, by its SID: no row if it does not exist. `roles` is a JSON array of its roles in the target.
+-- What is true of a login now, by its SID: no row if it does not exist. `roles` is a JSON array of its roles in the target;
+-- NULL if it has none, or if the target is gone or not online.
 CREATE OR ALTER PROCEDURE dpone_gate.read_login @sid binary(16), @target sysname AS
 BEGIN
     SET NOCOUNT, XACT_ABORT ON;
     DECLARE @sql nvarchar(max), @run nvarchar(300) = QUOTENAME(@target) + N'.sys.sp_executesql', @roles nvarchar(max);
     IF @sid IS NULL OR SUBSTRING(@sid, 1, 6) <> 0x64706F6E6501
         BEGIN ;THROW 51021, N'DPONE_TAG: allowed: a SID with our tag', 1; END;
-    IF EXISTS (SELECT 1 FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK) WHERE t.database_name = @target)
+    IF CONVERT(nvarchar(60), DATABASEPROPERTYEX(@target, 'Status')) = N'ONLINE'
+        AND EXISTS (SELECT 1 FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK) WHERE t.database_name = @target)
     BEGIN
         SET @sql = N'SET @roles = (SELECT r.name FROM sys.database_role_members AS m
             JOIN sys.database_principals AS u ON u.principal_id = m.member_principal_id AND u.sid = @sid

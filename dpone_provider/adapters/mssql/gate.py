@@ -16,9 +16,8 @@ from typing import Final
 from dpone_provider.adapters.mssql import logins
 from dpone_provider.adapters.mssql.closing import LoginSession, Poll, Watch
 from dpone_provider.adapters.mssql.errors import ERRORS, AnswerLost, MssqlError, ServerError
-from dpone_provider.adapters.mssql.names import filled, identifier
 from dpone_provider.adapters.mssql.parameters import Parameters
-from dpone_provider.adapters.mssql.server import CONTROL_DATABASE, Kept, Server
+from dpone_provider.adapters.mssql.server import Kept, Server
 from dpone_provider.adapters.mssql.session import Row, Session
 from dpone_provider.application.ports.gate import GrantPlan, PrincipalObservation, SessionObservation
 from dpone_provider.application.ports.time import Deadline, Entropy
@@ -36,10 +35,9 @@ CLOSE_AGAIN: Final = "dpone recover --attempt ID (it continues where closing sto
 
 @dataclass(frozen=True, slots=True)
 class _Hand:
-    """A session of the target with the control database's name: what the procedures are called through."""
+    """A session of the control database and the target's name: what the procedures are called with."""
 
     own: Session
-    control: str
     target: str
     strays: Mapping[str, str]
     """SIDs, by name, of logins that the ledger has no row of: a stray is known by its name."""
@@ -50,7 +48,7 @@ class _Hand:
         given: dict[str, str | int | bytes] = {"sid": self._sid(principal), **more}
         if "@target = @target" in statement:
             given["target"] = self.target
-        results = self.own.results(filled(statement, control=identifier(self.control)), given)
+        results = self.own.results(statement, given)
         return results[0] if results else []
 
     def _sid(self, principal: Principal) -> bytes:
@@ -63,17 +61,18 @@ class _Hand:
 
 @dataclass(slots=True, kw_only=True)
 class MssqlGate:
-    """`LoginGate` of one instance, through the controller's login in the target database.
+    """`LoginGate` of one target, through the controller's login in the control database: ``server``.
 
-    ``call_seconds`` bounds every call that is given no deadline. The object remembers, between polls of one principal,
-    which logins under way count, which transactions and which sessions it saw; a new object begins that anew, which is
-    only slower. From ``disable`` to ``collect`` it keeps one connection: closing polls. For one thread.
+    So a login is closed whatever became of the target: one that is offline or gone keeps no gate open. ``call_seconds``
+    bounds every call that is given no deadline. The object remembers, between polls of one principal, which logins
+    under way count, which transactions and which sessions it saw; a new object begins that anew, which is only slower.
+    From ``disable`` to ``collect`` it keeps one connection: closing polls. For one thread.
     """
 
     server: Server
+    target: str
     service_id: ServiceId
     entropy: Entropy
-    control_database: str = CONTROL_DATABASE
     call_seconds: float = 10.0
     _kept: Kept = field(init=False)
     _watches: dict[str, Watch] = field(default_factory=dict, init=False)
@@ -101,7 +100,7 @@ class MssqlGate:
             "name": principal.name,
             "sid": logins.sid_bytes(principal.sid),
             "verifier": logins.password_hash(secret, secrets.token_bytes(logins.SALT_BYTES)),
-            "target": self.server.endpoint.database,
+            "target": self.target,
             "schemas": json.dumps(list(plan.writer_schemas)),
         }
         try:
@@ -183,14 +182,14 @@ class MssqlGate:
         """List the logins of the instance whose SID carries our tag, and remember whose SID is which."""
         try:
             with self._closing(self.call_seconds) as hand:
-                rows = hand.own.rows(filled(STATEMENTS["principals"], control=identifier(hand.control)))
+                rows = hand.own.rows(STATEMENTS["principals"])
         except ERRORS as error:
             return unreadable(error, f"logins of service {self.service_id}")
         self._strays = {name: sid for name, sid, *_ in rows}
         return tuple(self._strays)
 
     def _hand(self, own: Session) -> _Hand:
-        return _Hand(own, self.control_database, self.server.endpoint.database, self._strays)
+        return _Hand(own, self.target, self._strays)
 
     @contextmanager
     def _closing(self, seconds: float) -> Iterator[_Hand]:

@@ -1,5 +1,5 @@
--- Calls of the procedures that hold the rights over logins (sql/mssql/025_logins.sql), in the control database. Braces hold
--- quoted names; names with @ are bound. A login is found by its SID, never by its name: names can be changed.
+-- Calls of the procedures that hold the rights over logins (sql/mssql/025_logins.sql), in the control database, where they
+-- are run. Names with @ are bound. A login is found by its SID, never by its name: names can be changed.
 
 -- name: issue
 -- In the ledger's transaction, in the control database, so that the login and READY are one. What is sent is the
@@ -9,11 +9,11 @@ EXEC dpone_gate.issue_login @principal_name = @name, @sid = @sid, @verifier = @v
 
 -- name: read_back
 -- What is true of a login now: no row if it does not exist.
-EXEC {control}.dpone_gate.read_login @sid = @sid, @target = @target;
+EXEC dpone_gate.read_login @sid = @sid, @target = @target;
 
 -- name: disable
 -- New logins end here, second barrier after CLOSING. It does not touch sessions that are there.
-EXEC {control}.dpone_gate.disable_login @sid = @sid;
+EXEC dpone_gate.disable_login @sid = @sid;
 
 -- name: principal_writers
 -- Who holds a lock that a change of a login waits for. Microsoft's page says GRANTED where servers were seen to say GRANT.
@@ -28,16 +28,16 @@ WHERE l.resource_database_id = 1 AND l.request_status IN (N'GRANT', N'GRANTED') 
 
 -- name: poll
 -- Everything about one login, its sessions by one read of all; @remembered are transactions that earlier polls have seen.
-EXEC {control}.dpone_gate.observe_login @sid = @sid, @target = @target, @remembered = @remembered;
+EXEC dpone_gate.observe_login @sid = @sid, @target = @target, @remembered = @remembered;
 
 -- name: end_session
 -- Only a session that still is the one which was observed: numbers are used again.
-EXEC {control}.dpone_gate.end_session @session_id = @session, @login_time = @began, @sid = @sid;
+EXEC dpone_gate.end_session @session_id = @session, @login_time = @began, @sid = @sid;
 
 -- name: collect
 -- Users first, then the login; its journal row stays.
-EXEC {control}.dpone_gate.collect_login @sid = @sid;
+EXEC dpone_gate.collect_login @sid = @sid;
 
 -- name: principals
 -- Every login of ours, whether the ledger knows it or not.
-EXEC {control}.dpone_gate.list_logins;
+EXEC dpone_gate.list_logins;

@@ -192,6 +192,7 @@ class FakeInstance:
             ],
             (installation, "may_see"): lambda given, number: [_rows([(self.may_see,)])],
             (installation, "make_test_login"): self._make_test_login,
+            (installation, "drop_test_login"): self._collect,
             (installation, "describe"): lambda given, number: [_rows(self.described[given["database"]], width=4)],
             (installation, "describe_instance"): lambda given, number: [_rows(self.described[None], width=4)],
             (witness, "highest_epochs"): lambda given, number: [_rows(self.epochs, width=2, kinds=(str, int))],

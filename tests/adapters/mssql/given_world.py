@@ -237,10 +237,10 @@ def deadline(seconds: float = 30.0) -> Deadline:
 def gate_of(instance: Instance) -> MssqlGate:
     """Return a new gate object of an installation, as another process would have it."""
     return MssqlGate(
-        server=instance.target,
+        server=instance.control,
+        target=instance.target.endpoint.database,
         service_id=WAREHOUSE.service_id,
         entropy=SystemEntropy(),
-        control_database=instance.values["control_database"],
         call_seconds=30.0,
     )
 

@@ -15,6 +15,7 @@ from dpone_provider.adapters.mssql.closing import Poll, Watch
 from dpone_provider.adapters.mssql.connection_string import connection_string, odbc_parts
 from dpone_provider.adapters.mssql.errors import LoginRefused
 from dpone_provider.adapters.mssql.gate import MssqlGate
+from dpone_provider.adapters.mssql.server import CONTROL_DATABASE
 from dpone_provider.adapters.mssql.session import MssqlServer
 from dpone_provider.adapters.system.clock import SystemClock
 from dpone_provider.adapters.system.entropy import SystemEntropy
@@ -33,13 +34,21 @@ from tests.waiting import wait_until
 PLAN = GrantPlan(writer_schemas=(MANAGED,))
 
 
+def gate_through(control: MssqlServer, *, call_seconds: float = 10.0) -> MssqlGate:
+    """Return the gate of the instance's one target."""
+    service_id = ServiceId(GUIDS["service"])
+    return MssqlGate(
+        server=control, target="sales", service_id=service_id, entropy=SystemEntropy(), call_seconds=call_seconds
+    )
+
+
 class Stage:
     """One instance, and a ledger whose gate rows a test may set."""
 
     def __init__(self, instance: FakeInstance) -> None:
         self.instance = instance
         self.at = server_at(instance.server.port)
-        self.gate = MssqlGate(server=self.at, service_id=ServiceId(GUIDS["service"]), entropy=SystemEntropy())
+        self.gate = gate_through(replace(self.at, endpoint=replace(self.at.endpoint, database=CONTROL_DATABASE)))
 
     def attempt(self) -> AttemptId:
         return AttemptId(token_hex(32))
@@ -231,10 +240,21 @@ def test_a_login_under_way_at_the_disabling_counts_and_a_later_one_does_not(stag
 
 
 @needs_odbc
+def test_a_gate_is_closed_and_collected_without_a_connection_to_its_target(stage: Stage) -> None:
+    principal = stage.journaled(stage.attempt())
+    stage.issued(principal)
+    before = len(stage.instance.server.databases)
+    assert stage.closed(principal).quiescent
+    stage.say(principal, GateState.CLOSED)
+    assert stage.gate.collect(principal) is None
+    assert set(stage.instance.server.databases[before:]) == {CONTROL_DATABASE}
+
+
+@needs_odbc
 def test_a_server_that_is_gone_is_unknown_at_every_step(stage: Stage) -> None:
     principal = stage.journaled(stage.attempt())
     nowhere = replace(stage.at, endpoint=replace(stage.at.endpoint, port=1))
-    gone = MssqlGate(server=nowhere, service_id=ServiceId(GUIDS["service"]), entropy=SystemEntropy(), call_seconds=1.0)
+    gone = gate_through(nowhere, call_seconds=1.0)
     deadline = Deadline.after(SystemClock(), 1)
     for outcome in (
         gone.read_back(principal),

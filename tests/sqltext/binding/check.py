@@ -16,8 +16,8 @@ from tests.sqltext.binding.world import CONTROL, DATABASES, MASTER, TARGET, Faul
 from tests.sqltext.of_tests import statements_of_tests
 from tests.sqltext.texts import Text, adapter_statements, ledger_batches, ledger_statements, scripts
 
-IN_CONTROL = frozenset({"adapters/mssql/gate.sql: issue"})
-"""Statements of the adapters that run in the control database without naming it."""
+IN_CONTROL = ("ledger", "adapters/ledger", "adapters/mssql/gate.sql")
+"""How texts are called that run in the control database without naming it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def all_bound() -> Mapping[str, Bound]:
 
 def place(name: str) -> str:
     """Return the database in which a statement of the program runs."""
-    if name.startswith(("ledger", "adapters/ledger")) or name in IN_CONTROL:
+    if name.startswith(IN_CONTROL):
         return CONTROL
     return MASTER if name.startswith("lab/") else TARGET
 
