@@ -127,17 +127,17 @@ def test_a_row_that_somebody_holds_refuses_the_logon_at_once(world: GivenWorld) 
 
 
 @contextmanager
-def offline(world: GivenWorld) -> Iterator[None]:
-    """Take the control database offline while the block runs."""
-    control = identifier(world.instance.values["control_database"])
+def offline(world: GivenWorld, database: str) -> Iterator[None]:
+    """Take the control or the target database offline while the block runs."""
+    named = identifier(world.instance.values[database])
     world.ledger.close()
     try:
         with world.administrator() as own:
-            own.run(filled("ALTER DATABASE {control} SET OFFLINE WITH ROLLBACK IMMEDIATE;", control=control))
+            own.run(filled("ALTER DATABASE {named} SET OFFLINE WITH ROLLBACK IMMEDIATE;", named=named))
         yield
     finally:
         with world.administrator() as own:
-            own.run(filled("ALTER DATABASE {control} SET ONLINE;", control=control))
+            own.run(filled("ALTER DATABASE {named} SET ONLINE;", named=named))
 
 
 def test_a_control_database_that_is_offline_keeps_out_our_logins_only(world: GivenWorld) -> None:
@@ -147,7 +147,7 @@ def test_a_control_database_that_is_offline_keeps_out_our_logins_only(world: Giv
     with world.administrator() as own:
         own.run(f"CREATE LOGIN [{nobody.user}] WITH PASSWORD = N'{nobody.password.reveal()}', CHECK_POLICY = OFF;")
     try:
-        with offline(world):
+        with offline(world, "control_database"):
             master = replace(instance.administrator.endpoint, database="master")
             for ordinary in (nobody, instance.controller, instance.administrator.credential):
                 with MssqlServer(master, ordinary).session("dpone test: ordinary", 30) as one:
@@ -158,6 +158,14 @@ def test_a_control_database_that_is_offline_keeps_out_our_logins_only(world: Giv
     finally:
         with world.administrator() as own:
             own.run(f"DROP LOGIN [{nobody.user}];")
+
+
+def test_a_gate_is_closed_while_its_target_is_offline(world: GivenWorld) -> None:
+    principal, credential = world.issued_anew()
+    with offline(world, "target_database"):
+        world.closed(principal)
+    assert refused(world, credential) == DISABLED
+    world.end(principal)
 
 
 def test_the_gate_rests_on_intrinsic_functions_and_nobody_elses_rights(world: GivenWorld) -> None:
