@@ -306,6 +306,19 @@ WHERE g.state IN ('G', 'W') AND p.is_fixed_role = 0
 AND (g.permission_name IN (N'IMPERSONATE ANY LOGIN', N'ALTER ANY DATABASE', N'ALTER ANY SERVER ROLE')
     OR (g.class = 101 AND g.permission_name IN (N'CONTROL', N'ALTER', N'IMPERSONATE', N'TAKE OWNERSHIP')))
 UNION ALL
+-- Who owns a role of the server's fills it, with himself too; what it holds, now or later, is then his.
+SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
+    (N'owns server role ' + r.name) COLLATE DATABASE_DEFAULT, 'writer'
+FROM sys.server_principals AS r JOIN sys.server_principals AS p ON p.principal_id = r.owning_principal_id
+WHERE r.type = 'R' AND r.is_fixed_role = 0 AND p.principal_id <> 1
+AND p.name NOT IN (N'sysadmin', N'securityadmin', N'##MS_LoginManager##')
+AND NOT EXISTS (SELECT 1 FROM sys.server_role_members AS m
+                JOIN sys.server_principals AS t ON t.principal_id = m.role_principal_id
+                WHERE m.member_principal_id = p.principal_id
+                AND t.name IN (N'sysadmin', N'securityadmin', N'##MS_LoginManager##'))
+AND NOT EXISTS (SELECT 1 FROM sys.server_permissions AS g WHERE g.grantee_principal_id = p.principal_id
+                AND g.state IN ('G', 'W') AND g.permission_name IN (N'CONTROL SERVER', N'ALTER ANY LOGIN'))
+UNION ALL
 SELECT p.name COLLATE DATABASE_DEFAULT, p.type_desc COLLATE DATABASE_DEFAULT,
     (N'member of ' + r.name) COLLATE DATABASE_DEFAULT, 'writer'
 FROM sys.database_role_members AS m

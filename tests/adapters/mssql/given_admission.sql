@@ -348,6 +348,14 @@ EXEC master.sys.sp_executesql N'GRANT ALTER ANY SERVER ROLE TO {reader};';
 -- Undone.
 EXEC master.sys.sp_executesql N'REVOKE ALTER ANY SERVER ROLE FROM {reader};';
 
+-- name: owning_writer
+-- Somebody fills a role of the server's, as its owner.
+EXEC master.sys.sp_executesql N'CREATE SERVER ROLE dpone_test_role AUTHORIZATION {reader};';
+
+-- name: not_owning_writer
+-- Undone.
+EXEC master.sys.sp_executesql N'DROP SERVER ROLE dpone_test_role;';
+
 -- name: reading_through_a_role
 -- A role of the server's that is an administrator, with the binding's login in it.
 EXEC master.sys.sp_executesql N'CREATE SERVER ROLE dpone_test_role;

@@ -276,6 +276,7 @@ def test_an_object_that_was_given_away_is_not_ours(instance: Instance) -> None:
         ("chained_writer", "belongs to dpone_owner_stage, and stands in no schema of ours"),
         ("acting_writer", "runs as its owner"),
         ("promoting_writer", "ALTER ANY SERVER ROLE on the server"),
+        ("owning_writer", "owns server role dpone_test_role"),
     ],
 )
 def test_who_else_could_write(instance: Instance, statement: str, why: str) -> None:

@@ -111,7 +111,16 @@ def enrolled() -> Catalog:
         (LOADER, "loader", "SQL_LOGIN", 0, b"\x20"),
         (ROLE, "keepers", "SERVER_ROLE", 0, b"\x21"),
     ):
-        made.add("server_principals", principal_id=number, name=name, type_desc=kind, is_fixed_role=fixed, sid=sid)
+        made.add(
+            "server_principals",
+            principal_id=number,
+            name=name,
+            type="R" if kind == "SERVER_ROLE" else "S",
+            type_desc=kind,
+            is_fixed_role=fixed,
+            sid=sid,
+            owning_principal_id=1 if kind == "SERVER_ROLE" else None,
+        )
     made.add("server_role_members", role_principal_id=SYSADMIN, member_principal_id=1)
     for grantee, permission in ((262, "ALTER ANY LOGIN"), (260, "VIEW ANY DEFINITION")):
         on_server(made, permission, grantee)
@@ -254,6 +263,8 @@ OTHERS: list[tuple[str, str, Change]] = [
         changed("database_principals", WRITERS, owning_principal_id=STRANGER),
     ),
     ("CORP\\etl", "owns role dpone_ledger", changed("database_principals", LEDGER, owning_principal_id=STRANGER)),
+    ("loader", "owns server role keepers", changed("server_principals", ROLE, owning_principal_id=LOADER)),
+    ("dbcreator", "owns server role keepers", changed("server_principals", ROLE, owning_principal_id=9)),
     (
         "CORP\\etl",
         "owns stage.gift apart from its schema",
@@ -348,6 +359,23 @@ TRUSTED: list[tuple[str, Change]] = [
     ("ALTER ANY LOGIN on the server", lambda made: on_server(made, "ALTER ANY LOGIN")),
     ("owns this database", lambda made: made.rows["databases"][0].update(owner_sid=b"\x20")),
 ]
+
+
+OWNERS: list[tuple[int, Change]] = [
+    (SYSADMIN, lambda made: None),
+    (4, lambda made: None),
+    (LOADER, lambda made: made.add("server_role_members", role_principal_id=SYSADMIN, member_principal_id=LOADER)),
+    (LOADER, lambda made: on_server(made, "CONTROL SERVER")),
+    (LOADER, lambda made: on_server(made, "ALTER ANY LOGIN")),
+]
+
+
+@pytest.mark.parametrize(("owner", "change"), OWNERS)
+def test_an_administrator_that_owns_a_role_of_the_server_is_trusted(owner: int, change: Change) -> None:
+    made = enrolled()
+    changed("server_principals", ROLE, owning_principal_id=owner)(made)
+    change(made)
+    assert writers(made) == []
 
 
 def asked(made: Catalog, reader: str | None) -> list[str]:
