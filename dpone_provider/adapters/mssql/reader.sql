@@ -9,6 +9,11 @@ SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRANSACTION;
 -- 1: on. The others are off, or on their way.
 SELECT CONVERT(int, snapshot_isolation_state), snapshot_isolation_state_desc FROM sys.databases WHERE database_id = DB_ID();
 
+-- name: memory_optimised
+-- Whether the table is kept in memory: a snapshot transaction of the session's reads no such table (41332).
+SELECT CONVERT(int, CASE WHEN EXISTS (SELECT 1 FROM sys.tables AS t
+    WHERE t.object_id = @object AND t.is_memory_optimized = 1) THEN 1 ELSE 0 END);
+
 -- name: count
 -- The server's own count, and for each column that can hold what Arrow cannot, how many rows do.
 SELECT {counts} FROM {table};

@@ -108,6 +108,7 @@ class FakeInstance:
     obeyed: list[tuple[str, str]] = field(default_factory=list)
     standing: dict[Relation, Standing] = field(default_factory=dict)
     snapshots: tuple[int, str] = (1, "ON")
+    memory_optimised: bool = False
     writable: bool = False
     guards: bool = True
     may_see: int = 1
@@ -205,6 +206,7 @@ class FakeInstance:
             (observation, "blockers"): lambda given, number: [_texts(self.blocked or [])],
             (definitions, "definitions"): self._definitions,
             (reader, "snapshot_allowed"): lambda given, number: [_rows([self.snapshots])],
+            (reader, "memory_optimised"): lambda given, number: [_rows([(int(self.memory_optimised),)])],
         }
         return {filled(module.STATEMENTS[name], control=CONTROL): handler for (module, name), handler in named.items()}
 

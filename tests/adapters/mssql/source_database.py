@@ -88,6 +88,7 @@ class SourceDatabase:
         handlers: dict[str, Callable[[Sequence[Cell]], Sequence[Answer]]] = {
             enrolment.STATEMENTS["identity"]: self._identity,
             reader.STATEMENTS["snapshot_allowed"]: lambda given: [Rows(("s", "w"), [self.snapshots])],
+            reader.STATEMENTS["memory_optimised"]: lambda given: [Rows(("m",), [(0,)])],
             definitions.STATEMENTS["definitions"]: self._definitions,
         }
         if body in handlers:

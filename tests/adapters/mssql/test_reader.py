@@ -86,6 +86,12 @@ def test_a_database_without_snapshots_is_refused(stage: Stage) -> None:
     assert refused(stage, stage.reader) == "snapshot_not_allowed"
 
 
+def test_a_table_that_is_kept_in_memory_is_refused_before_it_is_read(stage: Stage) -> None:
+    stage.instance.put(memory_optimised=True)
+    assert refused(stage, stage.reader) == "source_is_memory_optimised"
+    assert not [text for text in stage.instance.sent() if "ISOLATION LEVEL SNAPSHOT" in text]
+
+
 def test_a_login_that_could_write_is_refused(stage: Stage) -> None:
     stage.instance.put(writable=True)
     assert refused(stage, stage.reader) == "source_login_could_write"
