@@ -24,7 +24,6 @@ class Meaning(StrEnum):
     LOCK_TIMEOUT = "a lock was waited for as long as allowed"
     SNAPSHOT_CONFLICT = "a snapshot transaction met a change; it is rolled back"
     NO_SNAPSHOT = "snapshot isolation is not allowed in the database"
-    NO_SNAPSHOT_IN_MEMORY = "a snapshot transaction reads no memory-optimised table"
     DOOMED = "the transaction cannot be committed; it is rolled back"
     UNIQUE = "a unique index or a primary key refused a row"
     CONSTRAINT = "a constraint refused a row"
@@ -48,7 +47,6 @@ def _table() -> dict[int, Meaning]:
         Meaning.LOCK_TIMEOUT: (1222, 1807, 5061),
         Meaning.SNAPSHOT_CONFLICT: (3960, 3961),
         Meaning.NO_SNAPSHOT: (3952,),
-        Meaning.NO_SNAPSHOT_IN_MEMORY: (41332,),
         Meaning.DOOMED: (3902, 3903, 3930, 3998, 3931),
         Meaning.UNIQUE: (2601, 2627),
         Meaning.CONSTRAINT: (515, 547),

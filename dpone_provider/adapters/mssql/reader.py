@@ -13,7 +13,7 @@ from dpone_provider.adapters.mssql.arrow_session import ArrowSession, arrow_sess
 from dpone_provider.adapters.mssql.column_reads import ColumnRead, Guard, column_read
 from dpone_provider.adapters.mssql.definitions import read
 from dpone_provider.adapters.mssql.enrolment import require_life
-from dpone_provider.adapters.mssql.errors import ERRORS, Meaning, MssqlError, ServerError, refusal_of
+from dpone_provider.adapters.mssql.errors import ERRORS, MssqlError, refusal_of
 from dpone_provider.adapters.mssql.names import Fragment, filled, identifier, joined, qualified
 from dpone_provider.adapters.mssql.replaced_text import ReplacedText
 from dpone_provider.adapters.mssql.session import MssqlServer, Session
@@ -63,9 +63,9 @@ class MssqlReader:
 
         Raises:
             DponeError: Refused when the database allows no snapshot, when it is another life of it than the pinned one,
-                when the table or a column is missing or of another type than declared, when it is kept in memory, when the login could write the
-                table or rows are hidden from it, or when a value has no Arrow value; Failed when it broke, or has too
-                many rows.
+                when the table or a column is missing or of another type than declared, when the table is kept in memory,
+                when the login could write the table or rows are hidden from it, or when a value has no Arrow value;
+                Failed when it broke, or has too many rows.
         """
         with self._open(relation) as (definitions, arrow):
             require_life(definitions, relation, self._pinned)
@@ -94,7 +94,7 @@ class MssqlReader:
             return
         except ERRORS as error:
             failure = error
-        raise DponeError(refusal_of(failure) or _in_memory(relation, failure) or broken(relation, failure))
+        raise DponeError(refusal_of(failure) or broken(relation, failure))
 
     def _require_readable(self, relation: Relation, found: Standing) -> None:
         if found.writable:
@@ -226,24 +226,15 @@ def _require_snapshots(definitions: Session, relation: Relation) -> None:
 def _require_on_disk(definitions: Session, relation: Relation, found: Standing) -> None:
     (in_memory,) = definitions.row(STATEMENTS["memory_optimised"], {"object": int(found.identity)})
     if in_memory:
-        raise DponeError(_memory_optimised(relation, "a memory-optimised table"))
-
-
-def _in_memory(relation: Relation, error: MssqlError) -> Refused | None:
-    """Return why a read that began was refused: what is kept in memory may stand below a view."""
-    if isinstance(error, ServerError) and error.meaning is Meaning.NO_SNAPSHOT_IN_MEMORY:
-        return _memory_optimised(relation, f"a memory-optimised table below it ({error})")
-    return None
-
-
-def _memory_optimised(relation: Relation, found: str) -> Refused:
-    return refuse(
-        "source_is_memory_optimised",
-        f"source {relation}",
-        found=found,
-        allowed="a table on disk: a SNAPSHOT transaction reads none that is kept in memory",
-        next_command="copy it into a table on disk and read that, or choose another source",
-    )
+        raise DponeError(
+            refuse(
+                "source_is_memory_optimised",
+                f"source {relation}",
+                found="a memory-optimised table",
+                allowed="a table on disk: a SNAPSHOT transaction reads none that is kept in memory",
+                next_command="copy it into a table on disk and read that, or choose another source",
+            )
+        )
 
 
 def _standing(definitions: Session, relation: Relation) -> Standing:

@@ -386,6 +386,9 @@ def test_a_table_in_memory(instance: Instance) -> None:
     try:
         told = observed(instance).unmodelled
         assert [one for one in told if one.kind is EffectKind.MEMORY_OPTIMISED], told
+        with pytest.raises(DponeError) as raised:
+            read(instance, instance.reader)
+        assert raised.value.failure.problem.reason == "source_is_memory_optimised"
     finally:
         said(instance, "drop_table")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpone_provider.adapters.mssql import enrolment, features, observation
+from dpone_provider.adapters.mssql import enrolment, features, observation, reader
 from dpone_provider.domain.effects import EffectKind
 from tests.adapters.mssql.catalog_by_hand import CONTROL, DATABASE, Catalog
 
@@ -288,6 +288,16 @@ def test_what_stands_on_a_target_is_told(kind: EffectKind, words: str, change: C
     made = healthy()
     change(made)
     assert effects(made) == [(kind.value, words)]
+
+
+def test_a_source_is_asked_whether_it_is_kept_in_memory() -> None:
+    made = healthy()
+    table(is_memory_optimized=1)(made)
+    assert [made.ask(reader.STATEMENTS["memory_optimised"], object=each) for each in (ORDERS, LINES, STORED)] == [
+        [(1,)],
+        [(0,)],
+        [(0,)],
+    ]
 
 
 @pytest.mark.parametrize("change", NOT_ON_IT)
