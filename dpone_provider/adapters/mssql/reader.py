@@ -63,7 +63,7 @@ class MssqlReader:
 
         Raises:
             DponeError: Refused when the database allows no snapshot, when it is another life of it than the pinned one,
-                when the table or a column is missing or of another type than declared, when the table is kept in memory,
+                when the table or a column is missing or of another type than declared, when it is kept in memory,
                 when the login could write the table or rows are hidden from it, or when a value has no Arrow value;
                 Failed when it broke, or has too many rows.
         """
