@@ -3,7 +3,7 @@
 -- Who runs it: a member of sysadmin, in the control database, after 025, and again whenever 020 or 025 was run again.
 -- Filled in before it is sent: ${control_database} and ${controller_login}, as in 018.
 -- Running it again makes a new certificate, signs with it and drops the old one; rights move with it. So do those that 031
--- gave the controller.
+-- gave the controller. An enrolled database that is not online is named and passed by; run it again when that is back.
 --
 -- What it does: makes the certificate dpone_signer with a password that is made up here and known to nobody afterwards,
 -- signs the procedures, removes the private key (so that nothing else can ever be signed with it), and makes in master a
@@ -78,7 +78,12 @@ DELETE FROM dpone_gate.target WHERE DB_ID(database_name) IS NULL;
 SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK));
 WHILE @target IS NOT NULL
 BEGIN
-    EXEC dpone_gate.empower_target @target;
+    -- What is left there is of the old certificate, which nothing is signed with any more: 050 tells until it is replaced.
+    IF CONVERT(nvarchar(60), DATABASEPROPERTYEX(@target, 'Status')) = N'ONLINE'
+        EXEC dpone_gate.empower_target @target;
+    ELSE
+        PRINT N'dpone: database ' + @target + N' is not online and was passed by: no login is issued for it until, once it is'
+            + N' back, 030_signatures.sql was run again or 045_enrol_schema.sql in it';
     SET @target = (SELECT MIN(t.database_name) FROM dpone_gate.target AS t WITH (READCOMMITTEDLOCK)
                    WHERE t.database_name > @target);
 END;

@@ -119,7 +119,7 @@ BEGIN
             OR NOT EXISTS (SELECT 1 FROM sys.database_principals AS p WHERE p.principal_id = m.writer_id
                            AND p.name = m.writer_role AND p.type = N''R'')
             UNION ALL
-            SELECT N''its user of the certificate dpone_signer is missing; run 030_signatures.sql again''
+            SELECT N''its user of the certificate dpone_signer is missing; run 030_signatures.sql again, or 045_enrol_schema.sql in it''
             WHERE @signer IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sys.database_principals AS p WHERE p.sid = @signer)
             UNION ALL
             SELECT w.principal + N'' could write: '' + w.why FROM dpone_receipt.writers AS w WHERE w.counts = ''writer''

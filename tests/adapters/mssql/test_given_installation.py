@@ -84,6 +84,22 @@ def test_a_second_login_that_reads_is_let_in_beside_the_first(instance: Instance
     instance.run("050_verify.sql")
 
 
+def test_a_target_that_is_offline_is_passed_by_and_told_until_its_rights_are_back(instance: Instance) -> None:
+    target = instance.values["target_database"]
+    with instance.administrator.session("dpone test", 60) as own:
+        own.run(f"ALTER DATABASE [{target}] SET OFFLINE WITH ROLLBACK IMMEDIATE;")
+        try:
+            instance.run("030_signatures.sql")
+            with pytest.raises(ServerError, match="not as installed"):
+                instance.run("050_verify.sql")
+        finally:
+            own.run(f"ALTER DATABASE [{target}] SET ONLINE;")
+    with pytest.raises(ServerError, match="not as installed"):
+        instance.run("050_verify.sql")
+    instance.run("045_enrol_schema.sql")
+    instance.run("050_verify.sql")
+
+
 def test_a_procedure_that_was_altered_is_told_and_put_right(instance: Instance) -> None:
     control = instance.values["control_database"]
     with instance.administrator.session("dpone test", 60) as own:
