@@ -18,6 +18,7 @@ from dpone_provider.domain.publication import Publication
 
 SECONDS = 30.0
 MANY = 1_000
+"""How many live attempts are shown, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +40,28 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentStatus:
-    """One environment at one instant. ``pointer`` is this machine's, or why it cannot be read."""
+    """One environment at one instant. ``pointer`` is this machine's, or why it cannot be read.
+
+    ``more_live`` tells that ``live`` are the newest of more, and ``blocks`` those of what is shown.
+    """
 
     name: str
     row: EnvironmentRow | None
     pointer: CurrentPointerV1 | Failure | None
     occurrences: tuple[Occurrence, ...]
     live: tuple[LiveAttempt, ...]
+    more_live: bool
     blocks: tuple[Block, ...]
 
 
 def environment_status(
-    ledger: Ledger, cache: DeploymentCache, clock: Clock, environment: str, went_back: Sequence[Refused] = ()
+    ledger: Ledger,
+    cache: DeploymentCache,
+    clock: Clock,
+    environment: str,
+    went_back: Sequence[Refused] = (),
+    *,
+    most: int = MANY,
 ) -> EnvironmentStatus:
     """Read the status of one environment, also of a ledger that went back; that blocks everything else.
 
@@ -58,7 +69,8 @@ def environment_status(
         DponeError: the ledger cannot be read.
     """
     deadline = Deadline.after(clock, SECONDS)
-    row, occurrences, live = require(ledger, "read", lambda tx: _read(tx, environment), deadline)
+    row, occurrences, live = require(ledger, "read", lambda tx: _read(tx, environment, most + 1), deadline)
+    more, live = len(live) > most, live[:most]
     pointer = cache.pointer(environment)
     return EnvironmentStatus(
         name=environment,
@@ -66,6 +78,7 @@ def environment_status(
         pointer=pointer,
         occurrences=occurrences,
         live=live,
+        more_live=more,
         blocks=(
             *_authority_blocks(went_back),
             *_occurrence_blocks(occurrences),
@@ -76,9 +89,9 @@ def environment_status(
 
 
 def _read(
-    tx: LedgerTransaction, environment: str
+    tx: LedgerTransaction, environment: str, most: int
 ) -> tuple[EnvironmentRow | None, tuple[Occurrence, ...], tuple[LiveAttempt, ...]]:
-    live = tx.attempts(environment=environment, unresolved_only=True, limit=MANY)
+    live = tx.attempts(environment=environment, unresolved_only=True, limit=most)
     return (
         tx.environment(environment, Lock.NONE),
         tx.occurrences(environment),

@@ -62,6 +62,8 @@ def _text(output: Output, seen: EnvironmentStatus) -> None:
         output.table("Live attempts", (*ATTEMPT_HEAD, "gates"), rows)
     else:
         click.echo("no live attempts")
+    if seen.more_live:
+        click.echo(f"only the newest {len(seen.live)} live attempts are shown\n  next: dpone attempt list --unresolved")
     for block in seen.blocks:
         click.echo(f"blocks: {block.what}\n  next: {block.next_command}")
 
@@ -83,5 +85,6 @@ def _json(seen: EnvironmentStatus) -> dict[str, object]:
             | {"gates": [gate_json(gate) for gate in one.gates], "publication": publication_json(one.publication)}
             for one in seen.live
         ],
+        "more_live_attempts": seen.more_live,
         "blocks": [{"what": block.what, "next_command": block.next_command} for block in seen.blocks],
     }

@@ -53,6 +53,18 @@ def test_of_what_runs(world: World) -> None:
     assert found.blocks == ()
 
 
+def test_more_live_attempts_than_are_shown(world: World) -> None:
+    active = world.active()
+    for name, work in (("first", FLIGHTS), ("second", PLANES)):
+        world.strike("child.start", Fault.CRASH, actor=name)
+        with pytest.raises(Crash):
+            world.run(world.binding(active, work), actor=name)
+    every = status(world)
+    assert (len(every.live), every.more_live) == (2, False)
+    few = environment_status(world.ledger, world.cache, world.clock, ENVIRONMENT, most=1)
+    assert (few.live, few.more_live) == (every.live[:1], True)
+
+
 @pytest.mark.parametrize(
     ("call", "state", "out"),
     [
